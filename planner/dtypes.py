@@ -94,5 +94,7 @@ def identity(reduce: str, dtype: DType) -> int | float | bool:
 def check_int64(value: int, what: str) -> int:
     """`value` unchanged, or the overflow error that names `what`."""
     if not -(2**63) <= value < 2**63:
-        raise IntegerOverflowError(f"{what} is {value}, which int64 cannot hold\n  cast an operand to DOUBLE if rounding is acceptable")
+        raise IntegerOverflowError(
+            f"{what} is {value}, which int64 cannot hold\n  cast an operand to DOUBLE if rounding is acceptable"
+        )
     return value

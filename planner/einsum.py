@@ -92,7 +92,9 @@ class Einsum(Tensor):
         if self.where is not None:
             object.__setattr__(self, "where", _predicate(self.where, self.extents, str(self.subscripts)))
         if self.reduce is None and self.subscripts.contracted:
-            raise ShapeError(f"einsum {self.subscripts} drops {', '.join(self.subscripts.contracted)} but names no reduce")
+            raise ShapeError(
+                f"einsum {self.subscripts} drops {', '.join(self.subscripts.contracted)} but names no reduce"
+            )
         if self.reduce in ("any", "all") and dtype != BOOL:
             raise ShapeError(f"reduce {self.reduce!r} wants booleans, got {dtype.name}; compare first, as in x0 != 0")
 

@@ -70,7 +70,9 @@ class Placement:
     def __post_init__(self) -> None:
         used = [d for digits in self.axes for d in digits] + list(self.partial)
         if len(set(used)) != len(used) or not set(used) <= set(range(len(radices(self.devices)))):
-            raise PlanError(f"digits {used} are not distinct digits of {self.devices} devices ({radices(self.devices)})")
+            raise PlanError(
+                f"digits {used} are not distinct digits of {self.devices} devices ({radices(self.devices)})"
+            )
         if bool(self.partial) != bool(self.reduce):
             raise PlanError("partial digits and a reduce go together")
 
@@ -129,9 +131,9 @@ def sharded(devices: int, rank: int, axis: int) -> Placement:
     return Placement(devices, tuple(every if i == axis else () for i in range(rank)))
 
 
-def single(devices: int, blocks: int) -> AnyPlacement:
+def single(devices: int, rank: int, blocks: int) -> AnyPlacement:
     """Everything on the first device."""
-    return replicated(1, 0) if devices == 1 else Listed(devices, (frozenset([0]),) * blocks)
+    return replicated(1, rank) if devices == 1 else Listed(devices, (frozenset([0]),) * blocks)
 
 
 def candidates(devices: int, rank: int, cut: Sequence[bool]) -> list[Placement]:
@@ -177,7 +179,10 @@ def parse_placement(text: str, devices: int, labels: Sequence[str]) -> AnyPlacem
     if kind == "Listed":
         blocks = inside.split("|") if inside else []
         return Listed(devices, tuple(frozenset(map(int, part.split(","))) for part in blocks))
-    pairs = [(name, _digits(rest, every)) for name, _, rest in (word.rpartition(":") if ":" in word else (word, "", "") for word in inside.split())]
+    pairs = [
+        (name, _digits(rest, every))
+        for name, _, rest in (word.rpartition(":") if ":" in word else (word, "", "") for word in inside.split())
+    ]
     partial: tuple[str, Digits] = pairs.pop(0) if kind == "Partial" else ("", ())
     axes: list[Digits] = [()] * len(labels)
     for name, digits in pairs:
@@ -189,5 +194,3 @@ def parse_placement(text: str, devices: int, labels: Sequence[str]) -> AnyPlacem
 
 def _digits(text: str, every: Digits) -> Digits:
     return tuple(map(int, text.split("."))) if text else every
-
-

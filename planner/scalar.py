@@ -393,7 +393,9 @@ _BIN: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Di
                          ast.Mod: "mod", ast.Pow: "pow"}  # fmt: skip
 _CMP: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _NAMES: dict[str, Value] = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "pi": math.pi}
-_RESERVED = frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"and", "or", "not", "if", "else", "in", "is", "lambda"}
+_RESERVED = (
+    frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"and", "or", "not", "if", "else", "in", "is", "lambda"}
+)
 
 
 def _is_arg(name: str) -> bool:

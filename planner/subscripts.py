@@ -28,7 +28,8 @@ class Subscripts:
                 close = difflib.get_close_matches(label.lower(), [k.lower() for k in known], n=1, cutoff=0.6)
                 hint = next((k for k in sorted(known) if close and k.lower() == close[0]), None)
                 raise ShapeError(
-                    f"output label {label!r} appears in no operand of {self}" + (f"; did you mean {hint!r}?" if hint else "")
+                    f"output label {label!r} appears in no operand of {self}"
+                    + (f"; did you mean {hint!r}?" if hint else "")
                 )
         if len(set(self.output)) != len(self.output):
             raise ShapeError(f"an output names each label once: {self}")
@@ -54,7 +55,6 @@ class Subscripts:
 
 def _is_letter(label: Label) -> bool:
     return len(label) == 1 and label not in ",->.[] "
-
 
 
 def parse_subscripts(text: str) -> Subscripts:
@@ -84,5 +84,7 @@ def _parse_side(side: str, text: str) -> Labels:
     labels = tuple(side.replace(" ", ""))
     for label in labels:
         if not label.isalpha():
-            raise ShapeError(f"{label!r} is no label in einsum {text!r}; labels are letters, or words as in '[src dst],[dst c]->[src c]'")
+            raise ShapeError(
+                f"{label!r} is no label in einsum {text!r}; labels are letters, or words as in '[src dst],[dst c]->[src c]'"
+            )
     return labels

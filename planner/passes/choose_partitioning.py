@@ -1,0 +1,155 @@
+"""How every label is cut."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import replace
+
+from planner import relational as rel
+from planner.cuts import Cut
+from planner.errors import PlanError
+from planner.node import postorder
+from planner.relation_type import Label
+from planner.request import Request
+
+Axis = tuple[rel.Rel, Label]
+
+
+def choose_partitioning(plan: rel.Rel, request: Request) -> rel.Rel:
+    """Cut every label, and re-tile a relation between two operators that cut it differently.
+
+        Join on (d)          Join on (D)    D=2
+        ├─ Scan X       ->   ├─ Scan X
+        └─ Scan W            └─ Scan W
+
+    Axes that meet anywhere in the plan form a class and are cut alike, so that nothing is re-tiled, unless a request
+    names two labels of a class differently. A class is cut by, in this order: the request; single cells where a stored
+    relation is rows of single cells; the cut of a stored relation; as many parts as devices where a join is best
+    spread along it; one part.
+    """
+    _check_labels(plan, request)
+    classes = _classes(plan)
+    cuts = _class_cuts(plan, classes, request)
+    new: dict[rel.Rel, rel.Rel] = {}
+    for node in postorder(plan):
+
+        def cut(label: Label, extent: int, node: rel.Rel = node) -> Cut:
+            return _requested(label, extent, request) or cuts[classes[node, label]]
+
+        new[node] = _recut(node, tuple(new[arg] for arg in node.args), cut)
+    return new[plan]
+
+
+def _recut(node: rel.Rel, args: tuple[rel.Rel, ...], cut: Callable[[Label, int], Cut]) -> rel.Rel:
+    match node:
+        case rel.Scan():
+            t = node.stored
+            return replace(node, cuts=tuple(map(cut, t.labels, t.extents)))
+        case rel.Join():
+            by_label = {label: cut(label, c.extent) for label, c in node.label_cuts.items()}
+            operands = tuple(
+                _retile(arg, tuple(by_label[label] for label in labels))
+                for arg, labels in zip(args, node.subscripts.inputs, strict=True)
+            )
+            return replace(node, operands=operands, cuts=tuple(by_label.values()))
+        case rel.RowWise():
+            return replace(node, arg=args[0])
+    raise AssertionError(node)
+
+
+def _retile(node: rel.Rel, cuts: tuple[Cut, ...]) -> rel.Rel:
+    """`node` under other cuts: a stored relation is read so, anything else is re-tiled."""
+    if node.type.cuts == cuts:
+        return node
+    if isinstance(node, rel.Scan):
+        return replace(node, cuts=cuts)
+    return rel.Exchange(node, cuts, name=node.name)
+
+
+def _check_labels(plan: rel.Rel, request: Request) -> None:
+    known = {label for node in postorder(plan) for label in _labels(node)}
+    for label in (*request.parts, *request.tile):
+        if label not in known:
+            close = difflib.get_close_matches(label, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; its labels are {', '.join(sorted(known))}"
+            raise PlanError(f"the query has no label {label!r}{hint}")
+
+
+def _labels(node: rel.Rel) -> tuple[Label, ...]:
+    return node.subscripts.labels if isinstance(node, rel.Join) else node.type.labels
+
+
+def _requested(label: Label, extent: int, request: Request) -> Cut | None:
+    if label in request.parts:
+        return Cut(extent, parts=request.parts[label])
+    return Cut(extent, tile=request.tile[label]) if label in request.tile else None
+
+
+def _classes(plan: rel.Rel) -> dict[Axis, Axis]:
+    """Axis -> representative of the axes it meets."""
+    parent: dict[Axis, Axis] = {}
+
+    def find(axis: Axis) -> Axis:
+        while parent.setdefault(axis, axis) != axis:
+            parent[axis] = axis = parent[parent[axis]]
+        return axis
+
+    for node in postorder(plan):
+        for label in _labels(node):
+            find((node, label))
+        sides = node.subscripts.inputs if isinstance(node, rel.Join) else tuple(node.type.labels for _ in node.args)
+        for arg, labels in zip(node.args, sides, strict=True):
+            for own, label in zip(arg.type.labels, labels, strict=True):
+                parent[find((arg, own))] = find((node, label))
+    return {axis: find(axis) for axis in parent}
+
+
+def _class_cuts(plan: rel.Rel, classes: dict[Axis, Axis], request: Request) -> dict[Axis, Cut]:
+    asked: dict[Axis, Cut] = {}
+    stored: dict[Axis, Cut] = {}
+    spread: dict[Axis, Cut] = {}
+    whole: dict[Axis, Cut] = {}
+    for node in postorder(plan):
+        extents = _extents(node)
+        for label, extent in extents.items():
+            axis = classes[node, label]
+            whole.setdefault(axis, Cut(extent, parts=1))
+            wanted = _requested(label, extent, request)
+            if wanted is not None:
+                asked.setdefault(axis, wanted)
+        if isinstance(node, rel.Scan):
+            for label, cut in zip(node.stored.labels, node.stored.cuts, strict=True):
+                axis = classes[node, label]
+                if node.stored.storage == "scalar":
+                    stored[axis] = cut
+                elif cut.count > 1:
+                    stored.setdefault(axis, cut)
+        if isinstance(node, rel.Join) and request.devices > 1:
+            best = _spread(node)
+            if best is not None:
+                spread.setdefault(classes[node, best], Cut(extents[best], parts=request.devices))
+    return {**whole, **spread, **stored, **asked}
+
+
+def _extents(node: rel.Rel) -> dict[Label, int]:
+    if isinstance(node, rel.Join):
+        return {label: cut.extent for label, cut in node.label_cuts.items()}
+    return dict(zip(node.type.labels, node.type.extents, strict=True))
+
+
+def _spread(node: rel.Join) -> Label | None:
+    """The label along which a join is best spread over the devices: the least bytes to replicate or to reduce."""
+    best: tuple[int, Label] | None = None
+    for label, cut in node.label_cuts.items():
+        if cut.extent < 2:
+            continue
+        replicate = sum(
+            arg.type.nbytes
+            for arg, labels in zip(node.operands, node.subscripts.inputs, strict=True)
+            if label not in labels
+        )
+        bytes_ = replicate + (0 if label in node.subscripts.output else 2 * node.type.nbytes)
+        if best is None or bytes_ < best[0]:
+            best = (bytes_, label)
+    return None if best is None else best[1]

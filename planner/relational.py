@@ -1,0 +1,243 @@
+"""Form 2: the relational plan. Joins, aggregates and exchanges over blocks: *how it is cut* and *where it lives*.
+
+Each node derives its relation type from its inputs. Cuts are chosen before placements; a node whose `placement` is None
+has none yet, or (a scan and what is computed from it row by row) takes the one that its consumer needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from planner.cuts import Cut
+from planner.dtypes import DType, reduce_dtype
+from planner.errors import PlanError
+from planner.node import Node
+from planner.placement import AnyPlacement, Placement
+from planner.relation_type import Label, RelationType
+from planner.scalar import Arg, Call, Expr, Value, labels_of, typed
+from planner.subscripts import Labels, Subscripts
+
+
+@dataclass(frozen=True, eq=False)
+class Rel(Node):
+    """Base of form 2. `name` is how print-outs and placement requests call the node."""
+
+    name: str = field(default="", kw_only=True)
+
+    @property
+    def args(self) -> tuple[Rel, ...]:
+        return ()
+
+    @property
+    def type(self) -> RelationType:
+        raise NotImplementedError
+
+    @property
+    def placement(self) -> AnyPlacement | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Rel):
+    """Read a stored relation, cut as asked. Stored relations reach whatever device asks for them."""
+
+    stored: RelationType
+    cuts: tuple[Cut, ...]
+    placed: AnyPlacement | None = None
+
+    @property
+    def placement(self) -> AnyPlacement | None:
+        return self.placed
+
+    @cached_property
+    def type(self) -> RelationType:
+        return recut(self.stored, self.cuts)
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Rel):
+    """Join the operands on their shared labels, combine cell by cell, reduce over the labels that the output lacks.
+
+    cuts    how each label of the join is cut, in the order of `subscripts.labels`
+    work    which device joins which keys, over the same labels; a digit on a contracted label leaves partial results
+    """
+
+    operands: tuple[Rel, ...]
+    subscripts: Subscripts
+    combine: Expr
+    reduce: str | None
+    where: Expr | None
+    cuts: tuple[Cut, ...]
+    work: Placement | None = None
+
+    def __post_init__(self) -> None:
+        cut = self.label_cuts
+        for labels, operand in zip(self.subscripts.inputs, self.operands, strict=True):
+            if tuple(cut[label] for label in labels) != operand.type.cuts:
+                raise PlanError(
+                    f"join {self.name} {self.subscripts} wants its operand cut {labels}, got {operand.type}"
+                )
+
+    @property
+    def args(self) -> tuple[Rel, ...]:
+        return self.operands
+
+    @property
+    def label_cuts(self) -> dict[Label, Cut]:
+        return dict(zip(self.subscripts.labels, self.cuts, strict=True))
+
+    def need(self, index: int) -> Placement | None:
+        """The placement that operand `index` must have."""
+        return None if self.work is None else restrict(self.work, self.subscripts.labels, self.subscripts.inputs[index])
+
+    @property
+    def placement(self) -> Placement | None:
+        if self.work is None:
+            return None
+        out = restrict(self.work, self.subscripts.labels, self.subscripts.output)
+        kept = len(self.subscripts.output)
+        partial = tuple(sorted(d for digits in self.work.axes[kept:] for d in digits))
+        return replace(out, partial=partial, reduce=self.reduce or "") if partial else out
+
+    @cached_property
+    def combined_dtype(self) -> DType:
+        return typed(self.combine, [operand.type.dtype for operand in self.operands])[1]
+
+    @cached_property
+    def type(self) -> RelationType:
+        cut = self.label_cuts
+        output = self.subscripts.output
+        return RelationType(
+            labels=output,
+            cuts=tuple(cut[label] for label in output),
+            dtype=reduce_dtype(self.reduce, self.combined_dtype),
+            storage="scalar" if all(operand.type.storage == "scalar" for operand in self.operands) else "block",
+            presence=self._presence(),
+        )
+
+    def _presence(self) -> str:
+        types = [operand.type for operand in self.operands]
+        if any(t.presence == "cells" for t in types) or (self.where is not None and not self.keys_decide):
+            return "cells"
+        nonempty = all(self.label_cuts[label].extent for label in self.subscripts.contracted)
+        return (
+            "complete" if self.where is None and nonempty and all(t.presence == "complete" for t in types) else "blocks"
+        )
+
+    @property
+    def keys_decide(self) -> bool:
+        """The predicate reads only labels that are cut to single cells, so the key phase decides it."""
+        return self.where is not None and cells_only(labels_of(self.where), self.label_cuts)
+
+    @property
+    def is_contraction(self) -> bool:
+        """The sum of the plain product of two operands: what BLAS computes."""
+        return self.reduce == "sum" and self.combine == Call("mul", (Arg(0), Arg(1))) and self.where is None
+
+    @property
+    def flops(self) -> int:
+        """For a complete join; a multiply-add is 2 FLOP."""
+        cells = math.prod(c.extent for c in self.cuts)
+        return cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
+
+
+@dataclass(frozen=True, eq=False)
+class RowWise(Rel):
+    """Base of the nodes that work row by row, wherever the rows are."""
+
+    arg: Rel
+
+    @property
+    def args(self) -> tuple[Rel, ...]:
+        return (self.arg,)
+
+    @property
+    def placement(self) -> AnyPlacement | None:
+        return self.arg.placement
+
+
+@dataclass(frozen=True, eq=False)
+class Map(RowWise):
+    """Apply a scalar expression to every present cell."""
+
+    expr: Expr
+
+    @cached_property
+    def type(self) -> RelationType:
+        return replace(self.arg.type, dtype=typed(self.expr, [self.arg.type.dtype])[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(RowWise):
+    """Keep the cells at which a condition on labels holds."""
+
+    where: Expr
+
+    @property
+    def keys_decide(self) -> bool:
+        return cells_only(labels_of(self.where), dict(zip(self.arg.type.labels, self.arg.type.cuts, strict=True)))
+
+    @cached_property
+    def type(self) -> RelationType:
+        whole = self.keys_decide and self.arg.type.presence != "cells"
+        return replace(self.arg.type, presence="blocks" if whole else "cells")
+
+
+@dataclass(frozen=True, eq=False)
+class Fill(RowWise):
+    """Make every absent cell present, with one value."""
+
+    value: Value
+
+    @cached_property
+    def type(self) -> RelationType:
+        return replace(self.arg.type, presence="complete")
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange(Rel):
+    """Bring a relation from one cut and placement to another; partial results are reduced on the way.
+
+    On one device, or where the placement stays, only the cut changes: a re-tile.
+    """
+
+    arg: Rel
+    cuts: tuple[Cut, ...]
+    placed: AnyPlacement | None = None
+
+    @property
+    def args(self) -> tuple[Rel, ...]:
+        return (self.arg,)
+
+    @property
+    def placement(self) -> AnyPlacement | None:
+        return self.placed
+
+    @property
+    def is_retile(self) -> bool:
+        return self.cuts != self.arg.type.cuts
+
+    @cached_property
+    def type(self) -> RelationType:
+        return recut(self.arg.type, self.cuts)
+
+
+def recut(type: RelationType, cuts: tuple[Cut, ...]) -> RelationType:
+    """The type of the same cells under other cuts; scalar columns become blocks, and absence goes into masks."""
+    if cuts == type.cuts:
+        return type
+    return replace(type, cuts=cuts, storage="block", presence="complete" if type.presence == "complete" else "cells")
+
+
+def restrict(work: Placement, labels: Labels, side: Labels) -> Placement:
+    """The placement of a relation over `side` that a join placed by `work` over `labels` reads or leaves."""
+    digits = dict(zip(labels, work.axes, strict=True))
+    axes = tuple(digits[label] if label not in side[:i] else () for i, label in enumerate(side))
+    return Placement(work.devices, axes)
+
+
+def cells_only(labels: Iterable[Label], cuts: dict[Label, Cut]) -> bool:
+    return all(cuts[label].is_cells for label in labels)
