@@ -29,11 +29,16 @@ PLAN_PASSES: tuple[Callable[[Rel, Request], Rel], ...] = (
 )  # fmt: skip
 
 
-def optimize(graph: Tensor, request: Request) -> Rel:
-    """Einsum graph to placed relational plan."""
+def optimize_graph(graph: Tensor) -> Tensor:
+    """The passes of form 1."""
     for graph_pass in GRAPH_PASSES:
         graph = graph_pass(graph)
-    plan = lower_to_joins(graph)
+    return graph
+
+
+def optimize(graph: Tensor, request: Request) -> Rel:
+    """Einsum graph to placed relational plan."""
+    plan = lower_to_joins(optimize_graph(graph))
     verify(plan, after="lower_to_joins")
     for plan_pass in PLAN_PASSES:
         plan = plan_pass(plan, request)

@@ -292,10 +292,10 @@ def _cast(arg: _Typed, dtype: DType) -> Expr:
     return arg.expr if arg.dtype == dtype else Cast(arg.expr, dtype)
 
 
-def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int | None:
-    """A bound on |value| over all integer sub-expressions, from bounds on operands and label values; None: no bound.
+def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int:
+    """The largest bound on |value| over all integer sub-expressions, from bounds on operands and label values.
 
-    Decides beforehand whether int64 arithmetic can wrap.
+    Decides beforehand whether int64 arithmetic can wrap. A float function has no bound and counts as 0.
     """
     worst = 0
 
@@ -305,7 +305,8 @@ def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int
         worst = max(worst, bound or 0)
         return bound
 
-    return None if fold(expr, rule) is None else worst
+    fold(expr, rule)
+    return worst
 
 
 def _magnitude(node: Expr, new: tuple[int | None, ...], args: Sequence[int], labels: Mapping[str, int]) -> int | None:

@@ -1,0 +1,74 @@
+"""The host engine: optimize, key phase, exchange program, pipelines over CPU devices."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from einsql.relation import Relation
+from gpu_exec.batch import Batch, empty_batch
+from gpu_exec.executor import Run, execute
+from gpu_exec.metrics import Metrics
+from gpu_exec.structure import Structure, key_phase, table_key
+from planner import program as p
+from planner.einsum import Tensor
+from planner.optimizer import optimize
+from planner.passes.build_program import build_program
+from planner.program import Program
+from planner.relational import Rel
+from planner.request import Request
+
+
+@dataclass(frozen=True)
+class HostQuery:
+    """A compiled query: its plan, its counted program, the structures of the key phase, and the tables it scans."""
+
+    plan: Rel
+    program: Program
+    structures: list[Structure]
+    tables: Mapping[str, Batch]
+
+    def run(self) -> tuple[Batch, Metrics, float]:
+        """The result as one batch, what was counted, and the seconds it took."""
+        start = time.perf_counter()
+        devices = len(self.program.devices)
+        threads = max(1, (os.cpu_count() or 1) // devices)
+        with ThreadpoolController().limit(limits=threads, user_api="blas"):
+            run = execute(self.program, self.structures, self.tables)
+        batch = _collect(run, self.structures[self.program.result.register])
+        return batch, run.metrics, time.perf_counter() - start
+
+
+def compile_host(graph: Tensor, relations: Mapping[str, Relation], request: Request) -> HostQuery:
+    """Plan a graph for `request.devices` host devices and run its key phase."""
+    plan = optimize(graph, request)
+    program = build_program(plan, tuple(f"host:{d}" for d in range(request.devices)))
+    tables = {
+        table_key(step): relations[step.op.table].under(step.type) for step in program.steps if isinstance(step.op, p.Scan)
+    }
+    structures, counts = key_phase(program, {name: batch.keys for name, batch in tables.items()})
+    return HostQuery(plan, program.with_counts(counts), structures, tables)
+
+
+def _collect(run: Run, structure: Structure) -> Batch:
+    """All rows once, each from its first holder."""
+    if len(run.batches) == 1:
+        return run.batches[0]
+    out = empty_batch(run.batches[0].type, structure.keys)
+    taken = np.zeros(len(structure.keys), bool)
+    for batch, rows in zip(run.batches, structure.local, strict=True):
+        fresh = np.flatnonzero(~taken[rows])
+        taken[rows] = True
+        for c, shape in enumerate(batch.layout.shapes):
+            own = fresh[batch.layout.shape_class[fresh] == c]
+            if len(own):
+                target, where = out.layout.shapes.index(shape), out.layout.position[rows[own]]
+                out.stacks[target][where] = batch.stacks[c][batch.layout.position[own]]
+                if out.masks is not None and batch.masks is not None:
+                    out.masks[target][where] = batch.masks[c][batch.layout.position[own]]
+    return out

@@ -1,0 +1,262 @@
+"""The reference interpreter of the einsum graph: plain, slow, obviously right.
+
+It evaluates one node after another over the full label space, floats in float64 and integers as Python integers, and
+carries beside every float a bound on what rounding in the node's own dtype may add: law 1 of the design. It shares no
+kernel with the engines that it judges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.dtypes import BOOL, INT64, DType, check_int64, identity
+from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
+from planner.errors import ExecutionError, PlanError
+from planner.node import postorder
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold
+from planner.subscripts import Labels
+
+Array = np.ndarray
+MOST_CELLS = 10**7
+
+
+@dataclass(frozen=True)
+class Total:
+    """A whole tensor: values (object for integers, float64, bool), which cells are present, and a rounding bound."""
+
+    values: Array
+    present: Array
+    bound: Array
+
+    def numpy(self, dtype: DType) -> Array:
+        """The values in their dtype, zero where absent; refuses integers that int64 cannot hold."""
+        values = np.where(self.present, self.values, False if dtype == BOOL else 0)
+        if dtype == INT64:
+            for value in values.reshape(-1):
+                check_int64(int(value), "a result")
+        return values.astype(dtype.name)
+
+
+def evaluate(graph: Tensor, inputs: Mapping[str, tuple[Array, Array]]) -> Total:
+    """The value of `graph`, from (values, present) of every input by name.
+
+    Raises   PlanError for a node with more than 10^7 cells in its label space
+    """
+    done: dict[Tensor, Total] = {}
+    for node in postorder(graph):
+        done[node] = _evaluate(node, [done[arg] for arg in node.args], inputs)
+    return done[graph]
+
+
+def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Array, Array]]) -> Total:
+    match node:
+        case Input():
+            values, present = inputs[node.name]
+            return Total(_widen(values), present, np.zeros(values.shape))
+        case Einsum():
+            return _einsum(node, args)
+        case Map(_, expr):
+            return _masked(*_scalar(expr, args, _grid(node.type.labels, node.type.extents), node.type.dtype.eps), args[0].present)
+        case Filter(_, where):
+            kept, _ = _scalar(where, [], _grid(node.type.labels, node.type.extents), 0.0)
+            return Total(args[0].values, args[0].present & np.broadcast_to(kept, args[0].present.shape), args[0].bound)
+        case Fill(_, value):
+            present = args[0].present
+            return Total(np.where(present, args[0].values, value), np.ones_like(present), np.where(present, args[0].bound, 0))
+    raise AssertionError(node)
+
+
+def _widen(values: Array) -> Array:
+    if values.dtype == np.int64:
+        return values.astype(object)
+    return values.astype(np.float64) if values.dtype.kind == "f" else values
+
+
+def _grid(labels: Labels, extents: Sequence[int]) -> dict[str, Array]:
+    """The coordinate along each label, broadcasting over the others."""
+    rank = len(labels)
+    return {
+        label: np.arange(n).astype(object).reshape([n if i == axis else 1 for i in range(rank)])
+        for axis, (label, n) in enumerate(zip(labels, extents, strict=True))
+    }
+
+
+def _masked(values: Array, bound: Array, present: Array) -> Total:
+    return Total(np.broadcast_to(values, present.shape), present, np.broadcast_to(bound, present.shape))
+
+
+def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
+    labels = node.subscripts.labels
+    if node.cells > MOST_CELLS:
+        raise PlanError(
+            f"the reference interpreter refuses {node.name or node.subscripts}: {node.cells} cells in its label space, at most {MOST_CELLS}"
+            "\n  scale the inputs down, or use engine='host'"
+        )
+    shape = tuple(node.extents[label] for label in labels)
+    spread = [_spread(arg, own, labels) for arg, own in zip(args, node.subscripts.inputs, strict=True)]
+    grid = _grid(labels, shape)
+    values, bound = (np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps))
+    present = np.ones(shape, bool)
+    for arg in spread:
+        present = present & arg.present
+    if node.where is not None:
+        present = present & np.broadcast_to(_scalar(node.where, [], grid, 0.0)[0], shape)
+    if node.reduce is None:
+        return Total(values, present, bound)
+    return _reduce(node, values, bound, present)
+
+
+def _spread(arg: Total, own: Labels, labels: Labels) -> Total:
+    """Read `arg` over the label space: repeated labels along the diagonal, missing ones with extent 1."""
+    distinct = list(dict.fromkeys(own))
+
+    def rule(a: Array) -> Array:
+        for label in distinct:
+            while own_now.count(label) > 1:
+                first = own_now.index(label)
+                second = own_now.index(label, first + 1)
+                a = np.moveaxis(np.diagonal(a, axis1=first, axis2=second), -1, first)
+                del own_now[second]
+        order = [own_now.index(label) for label in labels if label in own_now]
+        sizes = iter(a.transpose(order).shape)
+        return a.transpose(order).reshape([next(sizes) if label in own_now else 1 for label in labels])
+
+    parts = []
+    for a in (arg.values, arg.present, arg.bound):
+        own_now = list(own)
+        parts.append(rule(a))
+    return Total(*parts)
+
+
+def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
+    axes = tuple(range(len(node.subscripts.output), values.ndim))
+    dtype = node.type.dtype
+    start = identity(str(node.reduce), dtype)
+    ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}[str(node.reduce)]
+    if node.combined_dtype == BOOL and dtype == INT64:
+        values = values.astype(object)
+    filled = np.where(present, values, start)
+    with np.errstate(all="ignore"):
+        out = np.asarray(ufunc.reduce(filled, axis=axes))
+        errors = np.where(present, bound, 0)
+        if node.reduce in ("max", "min"):
+            error = errors.max(axis=axes, initial=0)
+        elif dtype.is_float and node.reduce == "sum":
+            terms = math.prod(values.shape[axis] for axis in axes)
+            error = errors.sum(axis=axes) + terms * dtype.eps * np.abs(np.where(present, values, 0)).sum(axis=axes)
+        elif dtype.is_float:
+            relative = np.where(filled != 0, errors / np.abs(np.where(filled != 0, filled, 1)), 0)
+            error = np.abs(out) * (relative.sum(axis=axes) + math.prod(values.shape) * dtype.eps)
+        else:
+            error = np.zeros(out.shape)
+    return Total(out, present.any(axis=axes), np.nan_to_num(np.asarray(error, float)))
+
+
+# ------------------------------------------------------------------------------------------------- scalar expressions
+
+Pair = tuple[Array, Array]  # value, rounding bound
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: np.true_divide(np.asarray(a, float), np.asarray(b, float)),
+    "pow": lambda a, b: np.power(np.asarray(a, float), np.asarray(b, float)),
+    "neg": lambda a: -a,
+    "abs": np.abs,
+    "sign": lambda a: (a > 0).astype(object if a.dtype == object else float) - (a < 0) if a.dtype == object else np.sign(a),
+    "min": np.minimum,
+    "max": np.maximum,
+    "lt": lambda a, b: (a < b).astype(bool),
+    "le": lambda a, b: (a <= b).astype(bool),
+    "gt": lambda a, b: (a > b).astype(bool),
+    "ge": lambda a, b: (a >= b).astype(bool),
+    "eq": lambda a, b: (a == b).astype(bool),
+    "ne": lambda a, b: (a != b).astype(bool),
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "case": np.where,
+}
+
+
+def _float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda a: function(np.asarray(a, float))
+
+
+FUNCTIONS |= {
+    name: _float(getattr(np, name)) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
+}
+FUNCTIONS |= {
+    "rsqrt": _float(lambda a: 1 / np.sqrt(a)),
+    "sigmoid": _float(lambda a: 1 / (1 + np.exp(-a))),
+    "silu": _float(lambda a: a / (1 + np.exp(-a))),
+}
+
+
+def _truncated(a: Array, b: Array, remainder: bool) -> Array:
+    def one(x: int, y: int) -> int:
+        if y == 0:
+            raise ExecutionError("integer division by zero; tensors have no NULL to hold its result")
+        quotient = abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
+        return x - quotient * y if remainder else quotient
+
+    return np.asarray(np.frompyfunc(one, 2, 1)(a, b), object)
+
+
+FUNCTIONS |= {"intdiv": lambda a, b: _truncated(a, b, False), "mod": lambda a, b: _truncated(a, b, True)}
+assert FUNCTIONS.keys() == OPS.keys()
+
+
+def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float) -> Pair:
+    """A typed expression and its rounding bound: each operation rounds once, and passes on what its operands may be off."""
+
+    def rule(node: Expr, new: tuple[Pair, ...]) -> Pair:
+        match node:
+            case Arg(i):
+                return args[i].values, args[i].bound
+            case LabelValue(name):
+                return labels[name], np.zeros(1)
+            case Const(value):
+                return np.asarray(value, object if type(value) is int else None), np.zeros(())
+            case Cast(_, dtype):
+                value, bound = new[0]
+                return _cast(value, dtype), bound + dtype.eps * _size(value)
+            case Call(op, _):
+                return _call(op, new, eps)
+
+    with np.errstate(all="ignore"):
+        return fold(expr, rule)
+
+
+def _cast(value: Array, dtype: DType) -> Array:
+    if dtype == BOOL:
+        return np.asarray(value != 0, bool)
+    if dtype == INT64:
+        exact = np.rint(value) if value.dtype.kind == "f" else value
+        return np.asarray(np.frompyfunc(int, 1, 1)(exact), object)
+    return np.asarray(value, float)
+
+
+def _size(value: Array) -> Array:
+    return np.zeros(value.shape) if value.dtype == bool else np.abs(np.asarray(value, float))
+
+
+def _call(op: str, new: tuple[Pair, ...], eps: float) -> Pair:
+    function, values = FUNCTIONS[op], [v for v, _ in new]
+    out = np.asarray(function(*values))
+    if op == "case":
+        return out, np.where(values[0], new[1][1], new[2][1])
+    if out.dtype.kind != "f":
+        return out, np.zeros(out.shape)
+    bound = eps * np.abs(out)
+    for i, (value, error) in enumerate(new):
+        if np.any(error):
+            moved = [function(*values[:i], value + sign * error, *values[i + 1 :]) for sign in (1, -1)]
+            off = np.fmax(*(np.abs(np.asarray(m, float) - out) for m in moved))
+            bound = bound + np.where(np.isfinite(off), off, 0)
+    return out, np.where(np.isfinite(bound), bound, 0)

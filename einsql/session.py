@@ -1,0 +1,194 @@
+"""A session: the relations of one database, and the queries over them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from einsql.engine import choose_engine
+from einsql.query import Query
+from einsql.relation import Relation, Storage, create_relation
+from einsql.sql.names import Table
+from einsql.sql.reader import Catalog, read_sql
+from einsql.total import Whole, chain, total_einsum
+from planner.dtypes import BOOL, REDUCES
+from planner.einsum import Input
+from planner.errors import CatalogError, ShapeError, UnsupportedError
+from planner.request import Request
+from planner.scalar import Call, Const, Expr, Value, parse, typed
+from planner.subscripts import Subscripts, parse_subscripts
+
+COMBINES = ("mul", "add", "sub", "div", "min", "max")
+
+
+def connect(path: str | None = None, *, engine: str = "auto", devices: int | str | None = None) -> Session:
+    """Open an embedded database in this process.
+
+    engine    "auto", "reference", "duckdb" or "host", the last also with a count of devices as in "host:4"
+    devices   how many host devices, or "host:4"
+    """
+    if path is not None:
+        raise UnsupportedError("a database on disk is not supported yet; connect() keeps relations in memory")
+    return Session(engine, devices)
+
+
+class Session:
+    """Relations by name. A context manager; closing drops everything."""
+
+    def __init__(self, engine: str = "auto", devices: int | str | None = None) -> None:
+        choose_engine(engine, devices)  # refuse a bad default now, not with the first query
+        self._engine, self._devices = engine, devices
+        self._relations: dict[str, Relation] = {}
+        self._operands = 0
+
+    # -------------------------------------------------------------------------------------------------- relations
+
+    def create(
+        self,
+        name: str,
+        data: Any,
+        labels: str | Sequence[str] | None = None,
+        *,
+        val: str | None = None,
+        parts: Mapping[str, int] | None = None,
+        tile: Mapping[str, int] | None = None,
+        fill: Value = 0,
+        dense: bool | None = None,
+        duplicates: str = "refuse",
+        replace: bool = False,
+    ) -> Relation:
+        """Store a tensor relation.
+
+        data         a NumPy array, a scipy sparse matrix, or a table: Arrow, a mapping of columns, pandas, polars
+        labels       one per axis, or the label columns of a table; extents may be stated: "src=34 dst=34"
+        val          the value column of a table; without one every row is worth 1
+        parts, tile  how labels are cut in storage: {label: number of parts}, {label: tile extent}
+        fill         what an absent cell is worth where the relation is read as a total array
+        dense        True: every cell must be there; False: keep rows of single cells; None: dense when complete
+        duplicates   "refuse" or "sum", for rows with equal coordinates
+        replace      overwrite a relation of that name
+        """
+        if duplicates not in ("refuse", "sum"):
+            raise ShapeError(f"duplicates is 'refuse' or 'sum', got {duplicates!r}")
+        storage = Storage(dict(parts or {}), dict(tile or {}), dense)
+        return self.store(create_relation(name, data, labels, val, fill, storage, duplicates == "sum"), replace)
+
+    def store(self, relation: Relation, replace: bool = False) -> Relation:
+        """Put a finished relation into the catalog."""
+        taken = next((n for n in self._relations if n == relation.name), None)
+        if taken is not None and not replace:
+            raise CatalogError(f"relation {relation.name!r} already exists; pass replace=True to overwrite it")
+        self._relations[relation.name] = relation
+        return relation
+
+    def relation(self, name: str) -> Relation:
+        """The relation with exactly this name."""
+        if name not in self._relations:
+            close = difflib.get_close_matches(name, self._relations, n=1)
+            known = ", ".join(sorted(self._relations)) or "none"
+            raise CatalogError(f"no relation {name!r}; " + (f"did you mean {close[0]!r}?" if close else f"there are {known}"))
+        return self._relations[name]
+
+    def relations(self) -> list[str]:
+        """The names of all relations, sorted."""
+        return sorted(self._relations)
+
+    def drop(self, name: str) -> None:
+        """Forget a relation."""
+        self.relation(name)
+        del self._relations[name]
+
+    def close(self) -> None:
+        """Drop every relation."""
+        self._relations.clear()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------------------------------------------- queries
+
+    def sql(self, text: str, **options: Any) -> Query:
+        """A query over tensor relations. SELECT is lazy; CREATE TABLE name AS SELECT runs at once.
+
+        options   engine, devices, parts, tile, placement: see `einsum`
+        """
+        used: dict[str, Relation] = {}
+
+        def find(name: str) -> Table:
+            used[name] = self._relations[name]
+            node = Input(used[name].type, name=name)
+            return Table(node, node.type.labels)
+
+        statement = read_sql(text, Catalog(self.relations, find))
+        query = self._query(statement.table.node, statement.table.labels, used, None, options)
+        if statement.create is not None:
+            query.to_table(statement.create, statement.replace)
+        return query
+
+    def einsum(
+        self, subscripts: str, *operands: Any, reduce: str = "sum", combine: str | None = None, **options: Any
+    ) -> Query:
+        """An einsum over relations read as total arrays: an absent cell has its relation's fill.
+
+        subscripts   "ij,jk->ik", or words in brackets: "[src dst],[dst c]->[src c]"
+        operands     names of relations, arrays, or queries
+        reduce       sum, prod, max, min, any or all; sum over booleans is any, as in NumPy
+        combine      mul, add, sub, div, min, max, or an expression over x0, x1, ... and labels: "abs(x0 - x1)"
+        options      engine "host:4", devices 4, parts {label: n}, tile {label: n}, placement {node: "Sharded(i)"}
+        """
+        read = parse_subscripts(subscripts)
+        if len(read.inputs) != len(operands):
+            raise ShapeError(f"einsum {subscripts!r} names {len(read.inputs)} operands, got {len(operands)}")
+        if reduce not in REDUCES:
+            raise ShapeError(f"no reduce {reduce!r}; there are {', '.join(REDUCES)}")
+        used: dict[str, Relation] = {}
+        wholes = [self._whole(operand, used) for operand in operands]
+        expr = self._combine(combine, len(operands), wholes)
+        dtype = typed(expr, [w.node.type.dtype for w in wholes])[1]
+        if reduce in ("any", "all") and dtype != BOOL:
+            expr = Call("ne", (expr, Const(0)))
+        elif dtype == BOOL and reduce in ("sum", "prod"):
+            reduce = "any" if reduce == "sum" else "all"
+        result = total_einsum(wholes, Subscripts(read.inputs, read.output), expr, reduce)
+        return self._query(result.node, read.output, used, result.fill, options)
+
+    def _combine(self, combine: str | None, operands: int, wholes: list[Whole]) -> Expr:
+        if combine is None or combine in COMBINES:
+            return chain(combine or "mul", operands)
+        return parse(combine)
+
+    def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
+        if isinstance(operand, Query):
+            used.update(operand.relations)
+            return Whole(operand.graph, 0 if operand.fill is None else operand.fill)
+        if isinstance(operand, str):
+            relation = self.relation(operand)
+        else:
+            self._operands += 1
+            storage = Storage({}, {}, None)
+            relation = create_relation(f"operand{self._operands}", operand, None, None, 0, storage, False)
+        used[relation.name] = relation
+        return Whole(Input(relation.type, name=relation.name), 0 if relation.fill is None else relation.fill)
+
+    def _query(
+        self, node: Any, labels: tuple[str, ...], used: Mapping[str, Relation], fill: Value | None, options: Mapping[str, Any]
+    ) -> Query:
+        unknown = sorted(set(options) - {"engine", "devices", "parts", "tile", "placement"})
+        if unknown:
+            raise TypeError(f"no option {unknown[0]!r}; options are engine, devices, parts, tile, placement")
+        default_devices = None if "engine" in options else self._devices
+        engine = choose_engine(options.get("engine", self._engine), options.get("devices", default_devices))
+        request = Request(
+            devices=engine.devices,
+            parts=dict(options.get("parts") or {}),
+            tile=dict(options.get("tile") or {}),
+            placement=dict(options.get("placement") or {}),
+        )
+        return Query(self, node, labels, dict(used), engine, request, fill)
+
+

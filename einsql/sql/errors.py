@@ -1,0 +1,29 @@
+"""Refusals that point at the place in the text."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from planner.errors import SqlError, UnsupportedError
+
+
+class SqlUnsupportedError(SqlError, UnsupportedError):
+    """SQL that is well formed but is no tensor query that einsql runs; carries line and column."""
+
+
+def position(node: exp.Expression) -> tuple[int, int]:
+    """Line and column, 1-based, of the first token of `node` that sqlglot kept; (0, 0) when it kept none."""
+    found = []
+    for part in node.walk():
+        meta = part.meta
+        if "line" in meta and "start" in meta:
+            found.append((meta["start"], meta["line"], meta["col"] - (meta["end"] - meta["start"])))
+    return min(found)[1:] if found else (0, 0)
+
+
+def refuse(text: str, node: exp.Expression, message: str, kind: type[SqlError] = SqlError) -> SqlError:
+    """The error for `node`, with its line underlined."""
+    line, column = position(node)
+    lines = text.splitlines()
+    snippet = lines[line - 1] if 0 < line <= len(lines) else ""
+    return kind(message, line, column, snippet)

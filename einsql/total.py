@@ -1,0 +1,89 @@
+"""The total reading: an einsum string sees every operand as a whole array, in which an absent cell has its fill.
+
+Where the fill annihilates the combine and what is left is the identity of the reduce, the present cells alone give the
+same answer, and the graph is the one that SQL would give. Anywhere else a `Fill` makes the operand whole first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpu_exec.kernels.expression import compiled
+from planner.dtypes import BOOL, DType, identity
+from planner.einsum import Einsum, Fill, Tensor
+from planner.scalar import Arg, Call, Cast, Expr, Value, args_of, labels_of, typed
+from planner.subscripts import Subscripts
+
+# combine -> the values that swallow every other one.
+ANNIHILATORS: dict[str, tuple[Value, ...]] = {
+    "mul": (0,),
+    "and": (False,),
+    "or": (True,),
+    "add": (math.inf, -math.inf),
+    "min": (-math.inf,),
+    "max": (math.inf,),
+}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A tensor read as a total array: absent cells of `node` have the value `fill`."""
+
+    node: Tensor
+    fill: Value
+
+
+def total_einsum(operands: Sequence[Whole], subscripts: Subscripts, combine: Expr, reduce: str) -> Whole:
+    """The einsum over total arrays, and the fill of its result."""
+    checked, dtype = typed(combine, [w.node.type.dtype for w in operands])
+    contracts = bool(subscripts.contracted)
+    absent = [None if w.node.type.complete else _value_where_absent(checked, i, w.fill) for i, w in enumerate(operands)]
+    if contracts:
+        absent = [a if a == identity(reduce, dtype) else None for a in absent]
+    elif len({a for a in absent if a is not None}) > 1:
+        absent = [None] * len(absent)
+    nodes = tuple(
+        w.node if w.node.type.complete or a is not None else Fill(w.node, _in_dtype(w.fill, w.node.type.dtype))
+        for w, a in zip(operands, absent, strict=True)
+    )
+    node = Einsum(nodes, subscripts, combine, reduce if contracts else None)
+    fill = identity(reduce, node.type.dtype) if contracts else next((a for a in absent if a is not None), 0)
+    return Whole(node, fill)
+
+
+def _value_where_absent(combine: Expr, index: int, fill: Value) -> Value | None:
+    """What `combine` gives wherever operand `index` is absent; None if the other operands or labels have a say."""
+    if args_of(combine) == {index} and not labels_of(combine):
+        with np.errstate(all="ignore"):
+            value: Value = np.asarray(compiled(combine)({index: np.asarray(fill)}, {})).item()  # type: ignore[arg-type]
+        return value
+    here = combine
+    while here != Arg(index):
+        if isinstance(here, Cast):
+            here = here.arg
+            continue
+        if not isinstance(here, Call) or fill not in ANNIHILATORS.get(here.op, ()):
+            return None
+        holding = [a for a in here.args if index in args_of(a)]
+        if len(holding) != 1:
+            return None
+        here = holding[0]
+    return fill
+
+
+def _in_dtype(fill: Value, dtype: DType) -> Value:
+    if dtype == BOOL:
+        return bool(fill)
+    return float(fill) if dtype.is_float else fill
+
+
+def chain(op: str, operands: int) -> Expr:
+    """x0 op x1 op ..., left to right."""
+    expr: Expr = Arg(0)
+    for i in range(1, operands):
+        expr = Call(op, (expr, Arg(i)))
+    return expr

@@ -1,0 +1,161 @@
+"""Scalar expressions compiled to NumPy functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from planner.dtypes import BOOL, INT64, DType, check_int64
+from planner.errors import ExecutionError, IntegerOverflowError
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, magnitude, text
+
+Array = np.ndarray
+CHUNK = 1 << 16  # elements per piece of an element-wise pass, so that its temporaries stay in the second-level cache
+
+
+def int_div(a: Array, b: Array) -> Array:
+    """Integer division that truncates toward zero, as SQL does."""
+    _refuse_zero(b)
+    quotient = np.abs(a) // np.abs(b)
+    return np.where((a < 0) != (b < 0), -quotient, quotient)
+
+
+def int_mod(a: Array, b: Array) -> Array:
+    """The remainder with the sign of the dividend, as in SQL."""
+    _refuse_zero(b)
+    return np.fmod(a, b)
+
+
+def to_int(a: Array) -> Array:
+    """Conversion to int64; floats round half to even, as in SQL."""
+    a = np.asarray(a)
+    return np.rint(a).astype(np.int64) if a.dtype.kind == "f" else a.astype(np.int64)
+
+
+def _refuse_zero(b: Array) -> None:
+    if np.any(np.asarray(b) == 0):
+        raise ExecutionError("integer division by zero; tensors have no NULL to hold its result")
+
+
+@lru_cache(maxsize=1024)
+def compiled(expr: Expr) -> Callable[[Sequence[Array], Mapping[str, Array]], Array]:
+    """A function (operands, label values) -> value of a typed expression; arguments broadcast."""
+    constants: list[object] = []
+
+    def rule(node: Expr, new: tuple[str, ...]) -> str:
+        match node:
+            case Arg(i):
+                return f"x[{i}]"
+            case LabelValue(name):
+                return f"labels[{name!r}]"
+            case Const(value):
+                constants.append(value)
+                return f"c[{len(constants) - 1}]"
+            case Cast(arg, dtype):
+                return _cast_text(arg, new[0], dtype, constants)
+            case Call(op, _):
+                return OPS[op].numpy.format(*new)
+
+    source = f"lambda x, labels: {fold(expr, rule)}"
+    scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "to_int": to_int}
+    function: Callable[[Sequence[Array], Mapping[str, Array]], Array] = eval(source, scope)
+    return function
+
+
+def _cast_text(arg: Expr, inner: str, dtype: DType, constants: list[object]) -> str:
+    if isinstance(arg, Const):
+        constants.append(np.dtype(dtype.name).type(arg.value))
+        return f"c[{len(constants) - 1}]"
+    if dtype == BOOL:
+        return f"(np.asarray({inner}) != 0)"
+    return f"to_int({inner})" if dtype == INT64 else f"np.asarray({inner}).astype(np.{dtype.name})"
+
+
+def evaluate_labels(expr: Expr, labels: Mapping[str, Array]) -> Array:
+    """The value of an expression that reads labels only."""
+    with np.errstate(all="ignore"):
+        return np.asarray(compiled(expr)((), labels))
+
+
+def evaluate(
+    expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], dtype: DType, shape: tuple[int, ...]
+) -> Array:
+    """A typed expression over operands and label values that broadcast to `shape`, in `dtype`.
+
+    Integers never wrap: where int64 might, Python's integers compute, and a result that int64 cannot hold is an error.
+    """
+    with np.errstate(all="ignore"):
+        if may_wrap(expr, operands, labels, 1):
+            wide = np.broadcast_to(exact_values(expr, operands, labels), shape)
+            return to_int64(wide, text(expr)) if dtype == INT64 else wide.astype(dtype.name)
+        if not labels_of(expr) and all(operands[i].shape == shape for i in args_of(expr)):
+            flat = _in_chunks(expr, operands, dtype, shape)
+            if flat is not None:
+                return flat
+        return np.broadcast_to(np.asarray(compiled(expr)(operands, labels), np.dtype(dtype.name)), shape)
+
+
+def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]) -> Array | None:
+    """One pass over memory: equal contiguous operands, a cache-sized piece at a time."""
+    used = args_of(expr)
+    if not used or not all(operands[i].flags.c_contiguous for i in used):
+        return None
+    out = np.empty(shape, np.dtype(dtype.name))
+    flat_out = out.reshape(-1)
+    flat = [o.reshape(-1) if i in used else o for i, o in enumerate(operands)]
+    function = compiled(expr)
+    for start in range(0, out.size, CHUNK):
+        piece = slice(start, start + CHUNK)
+        flat_out[piece] = function([o[piece] if i in used else o for i, o in enumerate(flat)], {})
+    return out
+
+
+def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
+    """Whether summing `terms` values of an expression might leave int64 anywhere in it."""
+    if not any(operands[i].dtype == np.int64 for i in args_of(expr)):
+        return False
+    bounds = [largest(o) if o.dtype in (np.int64, np.bool_) else 0 for o in operands]
+    bound = magnitude(expr, bounds, {name: largest(values) for name, values in labels.items()})
+    return bound * max(terms, 1) >= 2**63
+
+
+def largest(values: Array) -> int:
+    """max |value|; -2^63 has no int64 absolute value, so in Python's integers."""
+    if not values.size:
+        return 0
+    return max(abs(int(values.max())), abs(int(values.min())))
+
+
+def exact_values(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array]) -> Array:
+    """The values of an integer expression as Python integers."""
+    wide = [o.astype(object) if o.dtype == np.int64 else o for o in operands]
+    try:
+        return np.asarray(compiled(_without_int_casts(expr))(wide, {k: v.astype(object) for k, v in labels.items()}), object)
+    except (TypeError, AttributeError):  # a float function over integers that may leave int64
+        raise IntegerOverflowError(f"an integer inside {text(expr)} may leave int64; cast its operands to DOUBLE") from None
+
+
+def _without_int_casts(expr: Expr) -> Expr:
+    """Casts to int64 would bring Python integers back into int64."""
+
+    def rule(node: Expr, new: tuple[Expr, ...]) -> Expr:
+        match node:
+            case Cast(_, dtype):
+                return new[0] if dtype.name == "int64" else Cast(new[0], dtype)
+            case Call(op, _):
+                return Call(op, new)
+        return node
+
+    return fold(expr, rule)
+
+
+def to_int64(wide: Array, what: str) -> Array:
+    """Python integers to int64, or the overflow error that names the value."""
+    try:
+        return wide.astype(np.int64)
+    except OverflowError:
+        worst = max((int(v) for v in wide.reshape(-1)), key=abs)
+        check_int64(worst, f"a value of {what}")
+        raise IntegerOverflowError(f"a value of {what} leaves int64") from None

@@ -1,0 +1,226 @@
+"""The operators of one device: join, map, filter, fill. They see the batches of their device and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpu_exec.batch import Array, Batch, empty_batch, linear_keys, starts_of
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, to_int64
+from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
+from gpu_exec.structure import Pairs
+from planner import program as p
+from planner.dtypes import BY_NAME, identity
+from planner.program import Step
+from planner.relation_type import Label, RelationType
+from planner.scalar import Expr, Value, labels_of
+
+SMALL_BLOCK = 1 << 12  # cells of the label space below which pairs are stacked rather than taken one by one
+
+
+def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: Array) -> Batch:
+    """Gather the rows that meet, contract them, and reduce pairs with the same output row.
+
+    Pairs come sorted by output row; large blocks are contracted one by one into their accumulator, small ones are
+    stacked by shape and reduced in segments.
+    """
+    kernel = JoinKernel(
+        op.subscripts, op.combine, op.reduce, op.where, tuple(o.type.dtype for o in operands), step.type.presence == "cells"
+    )
+    out = _Accumulator(step.type, keys, op.reduce)
+    starts = {label: starts_of(cut) for label, cut in op.label_cuts.items() if label in kernel.reads_labels}
+    for rows in _groups(operands, pairs):
+        shapes = [operand.layout.shapes[operand.layout.shape_class[r[rows[0]]]] for operand, r in zip(operands, pairs.operands, strict=True)]
+        firsts = {label: points[pairs.keys[label][rows]] for label, points in starts.items()}
+        if _cells(op, shapes) >= SMALL_BLOCK:
+            for i, row in enumerate(rows):
+                views = [o.block(r[row])[None] for o, r in zip(operands, pairs.operands, strict=True)]
+                masks = [_row_mask(o, r[row]) for o, r in zip(operands, pairs.operands, strict=True)]
+                out.add(int(pairs.out[row]), *kernel(views, masks, {k: v[i : i + 1] for k, v in firsts.items()}))
+        else:
+            views = [_gather(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
+            masks = [None if o.masks is None else _gather_masks(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
+            out.add_segments(pairs.out[rows], *kernel(views, masks, firsts))
+    return out.batch
+
+
+def _cells(op: p.Join, shapes: Sequence[tuple[int, ...]]) -> int:
+    sizes = {label: n for labels, shape in zip(op.subscripts.inputs, shapes, strict=True) for label, n in zip(labels, shape, strict=True)}
+    return int(np.prod(list(sizes.values()), dtype=np.int64))
+
+
+def _groups(operands: Sequence[Batch], pairs: Pairs) -> list[Array]:
+    """Pairs by the shape classes of their operands, each group in its order."""
+    if not len(pairs.out):
+        return []
+    code = np.zeros(len(pairs.out), np.int64)
+    for operand, rows in zip(operands, pairs.operands, strict=True):
+        code = code * len(operand.layout.shapes) + operand.layout.shape_class[rows]
+    if not code.any():
+        return [np.arange(len(code))]
+    return [np.flatnonzero(code == c) for c in np.unique(code)]
+
+
+def _row_mask(operand: Batch, row: int) -> Array | None:
+    mask = operand.mask(row)
+    return None if mask is None else mask[None]
+
+
+def _gather(operand: Batch, rows: Array) -> Array:
+    """The blocks of rows of one shape class, stacked; a row that all pairs share is not repeated."""
+    stack = operand.stacks[operand.layout.shape_class[rows[0]]]
+    return _pick(stack, operand.layout.position[rows])
+
+
+def _gather_masks(operand: Batch, rows: Array) -> Array:
+    assert operand.masks is not None
+    return _pick(operand.masks[operand.layout.shape_class[rows[0]]], operand.layout.position[rows])
+
+
+def _pick(stack: Array, at: Array) -> Array:
+    if len(at) > 1 and at[0] == at[-1] and np.all(at == at[0]):
+        return stack[at[0] : at[0] + 1]
+    if len(at) == len(stack) and np.array_equal(at, np.arange(len(stack))):
+        return stack
+    return stack[at]
+
+
+class _Accumulator:
+    """Output rows under construction; the first partial result of a row is copied, later ones are reduced into it."""
+
+    def __init__(self, type: RelationType, keys: Array, reduce: str | None) -> None:
+        self.reduce = reduce
+        start = identity(reduce, type.dtype) if reduce is not None else 0
+        self.batch = empty_batch(type, keys, 0 if type.presence == "cells" else start)
+        self.touched = np.zeros(len(keys), bool)
+
+    def add(self, row: int, values: Array, mask: Array | None) -> None:
+        """One block, [1, *block]."""
+        block, own = self.batch.block(row), self.batch.mask(row)
+        if not self.touched[row]:
+            block[...] = values[0]
+            if own is not None and mask is not None:
+                own[...] = mask[0]
+        else:
+            assert self.reduce is not None
+            if own is None and block.dtype != np.int64:
+                UFUNCS[self.reduce](block, values[0], out=block)
+            else:
+                merged, both = merge(self.reduce, block, own, values[0], None if mask is None else mask[0])
+                block[...] = merged
+                if own is not None and both is not None:
+                    own[...] = both
+        self.touched[row] = True
+
+    def add_segments(self, out: Array, values: Array, mask: Array | None) -> None:
+        """Many blocks, [pairs, *block], sorted by output row."""
+        rows = len(out)
+        if len(values) != rows:
+            values = np.broadcast_to(values, (rows, *values.shape[1:]))
+            mask = None if mask is None else np.broadcast_to(mask, values.shape)
+        first = np.flatnonzero(np.r_[True, out[1:] != out[:-1]])
+        if len(first) < rows:
+            assert self.reduce is not None
+            values, mask = _segment_reduce(self.reduce, values, mask, first)
+        self._scatter(out[first], values, mask)
+
+    def _scatter(self, out: Array, values: Array, mask: Array | None) -> None:
+        """Distinct output rows at once, by shape class (one, since pairs of one shape give one)."""
+        batch = self.batch
+        c = int(batch.layout.shape_class[out[0]])
+        at = batch.layout.position[out]
+        old = self.touched[out]
+        stack, masks = batch.stacks[c], None if batch.masks is None else batch.masks[c]
+        if old.any():
+            assert self.reduce is not None
+            again = np.flatnonzero(old)
+            merged, both = merge(
+                self.reduce, stack[at[again]], None if masks is None else masks[at[again]], values[again], None if mask is None else mask[again]
+            )
+            values = np.array(values)
+            values[again] = merged
+            if mask is not None and both is not None:
+                mask = np.array(mask)
+                mask[again] = both
+        stack[at] = values
+        if masks is not None and mask is not None:
+            masks[at] = mask
+        self.touched[out] = True
+
+
+def _segment_reduce(reduce: str, values: Array, mask: Array | None, first: Array) -> tuple[Array, Array | None]:
+    """Reduce runs of rows, each from `first[i]` to the next."""
+    if mask is not None and reduce != "sum":
+        values = np.where(mask, values, values.dtype.type(identity(reduce, BY_NAME[values.dtype.name])))
+    with np.errstate(all="ignore"):
+        if values.dtype == np.int64 and reduce in ("sum", "prod"):
+            reduced = _reduce_integers(reduce, values, first)
+        else:
+            reduced = UFUNCS[reduce].reduceat(values, first, axis=0)
+    if mask is None:
+        return reduced, None
+    present = np.logical_or.reduceat(mask, first, axis=0)
+    return np.where(present, reduced, reduced.dtype.type(0)), present
+
+
+def _reduce_integers(reduce: str, values: Array, first: Array) -> Array:
+    longest = int(np.diff(np.r_[first, len(values)]).max())
+    bound = largest(values)
+    safe = bound * longest < 2**63 if reduce == "sum" else longest * math.log2(max(bound, 1)) < 62
+    if safe:
+        return UFUNCS[reduce].reduceat(values, first, axis=0)
+    return to_int64(UFUNCS[reduce].reduceat(values.astype(object), first, axis=0), f"a {reduce} of partial results")
+
+
+# ----------------------------------------------------------------------------------------------------- row by row
+
+
+def map_rows(step: Step, expr: Expr, batch: Batch) -> Batch:
+    """Apply an expression to every present cell."""
+    stacks = []
+    for c, stack in enumerate(batch.stacks):
+        values = evaluate(expr, [stack], _label_values(batch, c, expr), step.type.dtype, stack.shape)
+        stacks.append(values if batch.masks is None else np.where(batch.masks[c], values, values.dtype.type(0)))
+    return Batch(step.type, batch.keys, batch.layout, tuple(stacks), batch.masks)
+
+
+def filter_rows(step: Step, where: Expr, batch: Batch, rows: Array | None) -> Batch:
+    """Keep the cells at which a condition holds; `rows` when the key phase has decided it."""
+    if rows is not None:
+        kept = batch.take(rows)
+        return Batch(step.type, kept.keys, kept.layout, kept.stacks, kept.masks)
+    stacks, masks = [], []
+    for c, stack in enumerate(batch.stacks):
+        mask = np.broadcast_to(evaluate_labels(where, _label_values(batch, c, where)), stack.shape)
+        if batch.masks is not None:
+            mask = mask & batch.masks[c]
+        stacks.append(np.where(mask, stack, stack.dtype.type(0)))
+        masks.append(np.ascontiguousarray(mask))
+    return Batch(step.type, batch.keys, batch.layout, tuple(stacks), tuple(masks))
+
+
+def fill_rows(step: Step, value: Value, batch: Batch, keys: Array) -> Batch:
+    """Every row of `keys`, absent cells set to `value`."""
+    out = empty_batch(step.type, keys, value)
+    at = np.searchsorted(linear_keys(keys, step.type.counts), linear_keys(batch.keys, step.type.counts))
+    for c, stack in enumerate(batch.stacks):
+        rows = at[batch.layout.shape_class == c]
+        if len(rows):
+            target = out.stacks[int(out.layout.shape_class[rows[0]])]
+            where = out.layout.position[rows]
+            target[where] = stack if batch.masks is None else np.where(batch.masks[c], stack, target.dtype.type(value))
+    return out
+
+
+def _label_values(batch: Batch, c: int, expr: Expr) -> dict[Label, Array]:
+    """Coordinates along the labels that `expr` reads, for the blocks of one shape class."""
+    keys, shape = batch.keys[batch.layout.shape_class == c], batch.layout.shapes[c]
+    values = {}
+    for axis, label in enumerate(batch.type.labels):
+        if label in labels_of(expr):
+            first = starts_of(batch.type.cuts[axis])[keys[:, axis]]
+            spread = first[:, None] + np.arange(shape[axis])
+            values[label] = spread.reshape(len(keys), *(shape[axis] if i == axis else 1 for i in range(len(shape))))
+    return values
