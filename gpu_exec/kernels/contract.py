@@ -63,9 +63,10 @@ def _product(x: Array, y: Array) -> Array:
         return np.einsum("...ik,...kj->...ij", x, y, optimize=False) if x.size and y.size else x @ y
     if x.shape[-1] == 1:
         return x * y
-    if x.shape[-2] == 1 and y.shape[-1] == 1 and math.prod(x.shape[:-2]) > 1:
+    alone = math.prod(x.shape[:-2]) == 1 and math.prod(y.shape[:-2]) == 1
+    if not alone and x.shape[-2] == 1 and y.shape[-1] == 1:
         return np.einsum("...ik,...kj->...ij", x, y)
-    if math.prod(x.shape[:-2]) == 1:
+    if alone:
         return (x.reshape(x.shape[-2:]) @ y.reshape(y.shape[-2:])).reshape(*x.shape[:-1], y.shape[-1])
     return np.matmul(x, y)
 
