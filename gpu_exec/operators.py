@@ -123,7 +123,7 @@ class _Accumulator:
         first = np.flatnonzero(np.r_[True, out[1:] != out[:-1]])
         if len(first) < rows:
             assert self.reduce is not None
-            values, mask = _segment_reduce(self.reduce, values, mask, first)
+            values, mask = segment_reduce(self.reduce, values, mask, first)
         self._scatter(out[first], values, mask)
 
     def _scatter(self, out: Array, values: Array, mask: Array | None) -> None:
@@ -150,7 +150,7 @@ class _Accumulator:
         self.touched[out] = True
 
 
-def _segment_reduce(reduce: str, values: Array, mask: Array | None, first: Array) -> tuple[Array, Array | None]:
+def segment_reduce(reduce: str, values: Array, mask: Array | None, first: Array) -> tuple[Array, Array | None]:
     """Reduce runs of rows, each from `first[i]` to the next."""
     if mask is not None and reduce != "sum":
         values = np.where(mask, values, values.dtype.type(identity(reduce, BY_NAME[values.dtype.name])))
