@@ -128,20 +128,19 @@ class Query:
                 return self._run_reference()
             case "duckdb":
                 return self._run_duckdb()
-        batch, metrics, seconds = self.host.run()
+        batch, metrics = self.host.run()
         self.stats = Stats(
-            str(self.engine), self.engine.why, seconds, metrics.kernel_calls, metrics.moved_bytes, tuple(metrics.peak_bytes)
+            str(self.engine), self.engine.why, 0.0, metrics.kernel_calls, metrics.moved_bytes, tuple(metrics.peak_bytes)
         )
         return batch
 
     def _run_reference(self) -> Batch:
         from einsql.reference import evaluate
 
-        start = time.perf_counter()
         total = evaluate(self.graph, {name: to_dense(r.batch) for name, r in self.relations.items()})
         t = self.graph.type
         values = total.numpy(t.dtype)
-        self.stats = Stats("reference", self.engine.why, time.perf_counter() - start)
+        self.stats = Stats("reference", self.engine.why, 0.0)
         cuts = tuple(Cut(e, parts=1) for e in t.extents)
         if t.complete and total.present.all():
             return from_dense(values, RelationType(t.labels, cuts, t.dtype))
@@ -149,12 +148,9 @@ class Query:
         return from_cells(where, values[tuple(where.T)], RelationType(t.labels, cuts, t.dtype, presence="cells"))
 
     def _run_duckdb(self) -> Batch:
-        from einsql.duckdb.engine import run_script
-
-        start = time.perf_counter()
-        batch, calls, peak = run_script(self.session, self.script, self.relations)
-        self.stats = Stats("duckdb", self.engine.why, time.perf_counter() - start, calls, 0, (peak,))
-        return batch
+        run = self.session.duckdb.run(self.script, self.relations)
+        self.stats = Stats("duckdb", self.engine.why, 0.0, run.kernel_calls, 0, (run.peak_bytes,))
+        return run.batch
 
     # ------------------------------------------------------------------------------------------------------ plans
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from einsql.engine import choose_engine
 from einsql.query import Query
@@ -19,6 +20,9 @@ from planner.errors import CatalogError, ShapeError, UnsupportedError
 from planner.request import Request
 from planner.scalar import Call, Const, Expr, Value, parse, typed
 from planner.subscripts import Subscripts, parse_subscripts
+
+if TYPE_CHECKING:
+    from einsql.duckdb.engine import DuckDBEngine
 
 COMBINES = ("mul", "add", "sub", "div", "min", "max")
 
@@ -100,9 +104,19 @@ class Session:
         self.relation(name)
         del self._relations[name]
 
+    @cached_property
+    def duckdb(self) -> DuckDBEngine:
+        """The DuckDB engine of this session, opened on first use."""
+        from einsql.duckdb.engine import DuckDBEngine
+
+        return DuckDBEngine()
+
     def close(self) -> None:
-        """Drop every relation."""
+        """Drop every relation and end DuckDB."""
         self._relations.clear()
+        if "duckdb" in self.__dict__:
+            self.duckdb.close()
+            del self.__dict__["duckdb"]
 
     def __enter__(self) -> Session:
         return self

@@ -92,19 +92,12 @@ def test_two_threads_give_the_same_bits(db: Database) -> None:
     rng = np.random.default_rng(0)
     db.connection.unregister("a")
     db.connection.register("a", db.table(rng.standard_normal((6, 6))))
-    results = []
+    for name in ("a", "b"):  # real tables, which every cursor sees
+        db.connection.execute(f"CREATE TABLE m{name} AS SELECT * FROM {name}")
+    text = PRODUCT.replace("FROM a JOIN b", "FROM ma AS a JOIN mb AS b")
     with ThreadPoolExecutor(2) as pool:
-        for rows in pool.map(lambda _: db.connection.cursor().execute(_over_tables(db)).fetchall(), range(20)):
-            results.append(db.array(rows).tobytes())
-    assert len(set(results)) == 1
-
-
-def _over_tables(db: Database) -> str:
-    """The product over real tables, which every cursor sees."""
-    for name in ("a", "b"):
-        if not db.connection.execute(f"SELECT 1 FROM duckdb_tables() WHERE table_name = 'm{name}'").fetchall():
-            db.connection.execute(f"CREATE TABLE m{name} AS SELECT * FROM {name}")
-    return PRODUCT.replace("FROM a JOIN b", "FROM ma AS a JOIN mb AS b")
+        found = list(pool.map(lambda _: db.connection.cursor().execute(text).fetchall(), range(20)))
+    assert len({db.array(rows).tobytes() for rows in found}) == 1
 
 
 def test_an_error_keeps_its_type(db: Database) -> None:

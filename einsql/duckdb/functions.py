@@ -6,6 +6,7 @@
     BLOCK_MAP('t f', 'silu(x0)', block)         BLOCK_KEEP('t s', 's <= t', block)
     BLOCK_FILL('0', COALESCE(x.block, grid.block))
     BLOCK_RETILE(grid.block, LIST(block))       BLOCK_ASSEMBLE(grid.block, LIST(val), LIST(k0), LIST(k1))
+    INTEGER_PRODUCT(LIST(val))                  a value, no handle
 
 The strings of CONTRACT and BLOCK_COMBINE are subscripts, combine, predicate, and which operands are plain
 columns: `0 2` says that operands 0 and 2 are value columns, each followed by its key columns. Trailing empty strings
@@ -16,6 +17,7 @@ All are volatile: DuckDB would otherwise evaluate calls over constants while it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from einsql.duckdb.arena import Arena, Block
 from gpu_exec.kernels.expression import evaluate, evaluate_labels
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.operators import SMALL_BLOCK, segment_reduce
-from planner.dtypes import BY_NAME, DType
+from planner.dtypes import BY_NAME, DType, check_int64
 from planner.scalar import Arg, Call, Const, Expr, labels_of, parse, typed
 from planner.subscripts import Labels, Subscripts, parse_subscripts
 
@@ -47,7 +49,7 @@ class Kernels:
         """Make every function known to a connection and its cursors."""
         functions = {f"CONTRACT_{reduce.upper()}": self._contract(reduce) for reduce in UFUNCS}
         functions |= {"BLOCK_COMBINE": self._combine, "BLOCK_MAP": self._map, "BLOCK_KEEP": self._keep, "BLOCK_FILL": self._fill}
-        functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble}
+        functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble, "INTEGER_PRODUCT": _integer_product}
         for name, function in functions.items():
             connection.create_function(name, self._parked(function), None, "BIGINT", type="arrow", side_effects=True)
 
@@ -165,6 +167,13 @@ class Kernels:
             return Block(block, None if mask.all() else mask, target.origin)
 
         return self._each(one, len(targets))
+
+
+def _integer_product(values: pa.Array) -> pa.Array:
+    """The exact product of each list; DuckDB's PRODUCT is a DOUBLE."""
+    lists = _Lists(values)
+    exact = [check_int64(math.prod(lists.row(i).tolist()), "a product") for i in range(len(values))]
+    return pa.array(exact, pa.int64())
 
 
 @dataclass(frozen=True)

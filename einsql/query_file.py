@@ -1,0 +1,314 @@
+"""Query files: one query, the inputs it wants, and the golden plans it must give.
+
+    -- title: Matrix product
+    -- relation: A f32[i=512 j=384] scale 0.1
+    -- relation: edges i64[src=34 dst=34] from networkx karate
+    -- devices: 4
+    -- parts: i=4
+    SELECT ...
+    ---- logical
+    ...
+
+The header is SQL comments, so that the text before the first section runs as it is and errors name the file's lines.
+Inputs are made, not stored: seeded by their name, or taken from networkx.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from einsql.query import Query
+from einsql.reference import Total, evaluate
+from einsql.relation import Relation
+from einsql.session import Session
+from gpu_exec.batch import to_dense
+from planner.einsum import Einsum, Tensor
+from planner.errors import DataError, PlanError, SqlError
+from planner.node import postorder
+
+FORMS = ("logical", "relational", "sql", "program")
+GRAPHS = ("karate", "les_miserables")
+DTYPES = {"f32": "float32", "f64": "float64", "i64": "int64", "bool": "bool"}
+
+Extents = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class RelationSpec:
+    """One `-- relation:` line.
+
+    source   "seeded", "ones" or the name of a graph
+    scale    what the standard normal values are multiplied by
+    """
+
+    name: str
+    dtype: str
+    labels: tuple[str, ...]
+    extents: tuple[int, ...]
+    source: str
+    scale: float
+
+    @property
+    def is_graph(self) -> bool:
+        return self.source in GRAPHS
+
+    def create(self, session: Session, extents: Extents | None = None) -> Relation:
+        """Store the relation in `session`; `extents` maps the extents of the file to smaller ones."""
+        if self.is_graph:
+            return session.create(self.name, self._edges(), labels=self._stated(self.extents))
+        shape = tuple((extents or {}).get(e, e) for e in self.extents)
+        return session.create(self.name, self._array(shape), labels=self._stated(shape))
+
+    def _stated(self, shape: tuple[int, ...]) -> str:
+        return " ".join(f"{label}={extent}" for label, extent in zip(self.labels, shape, strict=True))
+
+    def _array(self, shape: tuple[int, ...]) -> np.ndarray:
+        dtype = DTYPES[self.dtype]
+        if self.source == "ones":
+            return np.ones(shape, dtype)
+        random = np.random.default_rng(zlib.crc32(self.name.encode()))
+        if dtype == "bool":
+            return random.integers(0, 2, shape).astype(bool)
+        if dtype == "int64":
+            return random.integers(-3, 4, shape)
+        return np.asarray(random.standard_normal(shape) * self.scale, dtype)
+
+    def _edges(self) -> dict[str, np.ndarray]:
+        """The adjacency of an undirected graph as rows: both directions of every edge, worth 1."""
+        import networkx
+
+        graph = networkx.karate_club_graph() if self.source == "karate" else networkx.les_miserables_graph()
+        number = {node: i for i, node in enumerate(graph.nodes)}
+        one = np.array([(number[a], number[b]) for a, b in graph.edges], np.int64)
+        both = np.concatenate([one, one[:, ::-1]])
+        return {self.labels[0]: both[:, 0], self.labels[1]: both[:, 1], "val": np.ones(len(both), DTYPES[self.dtype])}
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{self._stated(self.extents)}]"
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """A query with its inputs.
+
+    options   what the header asks of the planner: devices, parts, tile
+    sql       the text before the first section, header included
+    plans     form -> the text that `explain` must give
+    """
+
+    title: str
+    relations: tuple[RelationSpec, ...]
+    options: Mapping[str, Any]
+    sql: str
+    plans: Mapping[str, str]
+
+    def make_inputs(self, session: Session, extents: Extents | None = None) -> None:
+        """Create every relation of the header in `session`, at the extents of the file or at mapped ones."""
+        for spec in self.relations:
+            spec.create(session, extents)
+
+    def query(self, session: Session, **options: Any) -> Query:
+        """The query over the relations of `session`; `options` override the header's."""
+        return session.sql(self.sql, **{**self.options, **options})
+
+    def fixed_extents(self) -> frozenset[int]:
+        """Extents that cannot shrink, since a graph has them."""
+        return frozenset(e for spec in self.relations if spec.is_graph for e in spec.extents)
+
+    def text(self, plans: Mapping[str, str]) -> str:
+        """The whole file with these plans as its sections."""
+        return self.sql + "".join(f"---- {form}\n{plan.rstrip()}\n" for form, plan in plans.items())
+
+
+_SECTION = re.compile(r"^---- *(\w+) *$", re.MULTILINE)
+_HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*)")
+_RELATION = re.compile(
+    r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<labels>[^\]]*)\]"
+    r"(?: scale (?P<scale>[0-9.e+-]+)| from networkx (?P<graph>\w+)| (?P<ones>ones))?"
+)
+
+
+def read_query_file(path: str | Path) -> QueryFile:
+    """Read a query file.
+
+    Raises   OSError when it cannot be read, SqlError with the line when its header cannot
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
+    sql, *sections = _SECTION.split(text)
+    title, relations, options = path.stem, [], {}
+    for number, line in enumerate(sql.splitlines(), 1):
+        match = _HEADER.fullmatch(line.rstrip())
+        if match is None:
+            continue
+        word, value = match.groups()
+        at = (number, match.start(2) + 1, line)
+        match word:
+            case "title":
+                title = value
+            case "relation":
+                relations.append(_read_relation(value, at))
+            case "devices":
+                options["devices"] = _read_number(word, value, at)
+            case _:
+                options[word] = _read_counts(word, value, at)
+    plans = {form: plan.strip("\n") + "\n" for form, plan in zip(sections[::2], sections[1::2], strict=True)}
+    return QueryFile(title, tuple(relations), options, sql.rstrip() + "\n", plans)
+
+
+Place = tuple[int, int, str]
+
+
+def _read_relation(value: str, at: Place) -> RelationSpec:
+    match = _RELATION.fullmatch(value)
+    if match is None:
+        raise SqlError(
+            f"cannot read the relation {value!r}; written like 'A f32[i=4 j=3]', then nothing, 'scale 0.1', 'ones' "
+            f"or 'from networkx {GRAPHS[0]}'",
+            *at,
+        )
+    if match["dtype"] not in DTYPES:
+        raise SqlError(f"no dtype {match['dtype']!r}; there are {', '.join(DTYPES)}", *at)
+    extents = _read_counts("labels", match["labels"], at)
+    source = match["graph"] or match["ones"] or "seeded"
+    if match["graph"] and match["graph"] not in GRAPHS:
+        raise SqlError(f"no graph {match['graph']!r}; there are {', '.join(GRAPHS)}", *at)
+    if match["graph"] and len(extents) != 2:
+        raise SqlError(f"the edges of a graph have two labels, got {len(extents)}", *at)
+    scale = float(match["scale"] or 1)
+    return RelationSpec(match["name"], match["dtype"], tuple(extents), tuple(extents.values()), source, scale)
+
+
+def _read_counts(word: str, value: str, at: Place) -> dict[str, int]:
+    counts = {}
+    for part in value.split():
+        label, _, count = part.partition("=")
+        counts[label] = _read_number(word, count, at)
+    return counts
+
+
+def _read_number(word: str, value: str, at: Place) -> int:
+    if not value.isdecimal():
+        raise SqlError(f"cannot read {value!r} as a number of {word}", *at)
+    return int(value)
+
+
+# ------------------------------------------------------------------------------------------------------- verification
+
+MOST_CELLS = 10**6
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a comparison with the reference interpreter found.
+
+    scaled   label -> extent of the copy that was compared, empty when the query itself was
+    error    the largest difference of two finite floats
+    share    the largest difference as a share of what rounding allows; over 1 fails
+    """
+
+    query: Query
+    scaled: Mapping[str, int]
+    problem: str
+    error: float
+    share: float
+
+    @property
+    def passed(self) -> bool:
+        return not self.problem
+
+    def __str__(self) -> str:
+        sizes = " ".join(f"{label}={extent}" for label, extent in self.scaled.items())
+        where = f" on a copy scaled down to {sizes}" if sizes else ""
+        if self.problem:
+            return f"FAILED against the reference interpreter{where}: {self.problem}"
+        if not self.query.graph.type.dtype.is_float:
+            return f"equal to the reference interpreter{where}"
+        return (
+            f"equal to the reference interpreter{where}; "
+            f"largest difference {self.error:.1e}, {self.share:.1%} of what rounding allows"
+        )
+
+
+def verify(file: QueryFile, query: Query, **options: Any) -> Verification:
+    """Compare a query with the reference interpreter: itself, or a scaled-down copy where it is too large.
+
+    options   of the copy's query; as those that `query` was made with
+    Raises    PlanError when no copy is small enough, since the extents of graphs and of size 2 stay
+    """
+    extents = scaled_extents(query.graph, file.fixed_extents())
+    if not extents:
+        return compare(query, {})
+    with Session() as session:
+        file.make_inputs(session, extents)
+        scaled = {
+            label: extents.get(extent, extent)
+            for spec in file.relations
+            for label, extent in zip(spec.labels, spec.extents, strict=True)
+        }
+        return compare(file.query(session, **options), scaled)
+
+
+def scaled_extents(graph: Tensor, fixed: frozenset[int], most: int = MOST_CELLS) -> dict[int, int]:
+    """Extent -> smaller extent, so that no node has more than `most` cells; empty when none has.
+
+    Joined labels have one extent, so scaling by extent keeps every join possible whatever its labels are called.
+    """
+    spaces = [tuple(n.extents.values()) if isinstance(n, Einsum) else n.type.extents for n in postorder(graph)]
+    size = {extent: extent for space in spaces for extent in space}
+    while max(math.prod(size[e] for e in space) for space in spaces) > most:
+        largest = max((e for e in size if e not in fixed and size[e] > 2), key=lambda e: (size[e], e), default=None)
+        if largest is None:
+            raise PlanError(f"no copy of the query is small enough to verify: over {most} cells in one step")
+        size[largest] //= 2
+    return size if any(old != new for old, new in size.items()) else {}
+
+
+def compare(query: Query, scaled: Mapping[str, int]) -> Verification:
+    """Compare a query with the reference interpreter: same cells present, integers equal, floats within rounding."""
+    inputs = {name: to_dense(relation.batch) for name, relation in query.relations.items()}
+    want = evaluate(query.graph, inputs)
+    got, present = to_dense(query.run().batch)
+    if not np.array_equal(present, want.present):
+        odd = _first(query, present != want.present)
+        return Verification(query, scaled, f"{odd} is present on one side only", 0.0, math.inf)
+    values = want.numpy(query.graph.type.dtype)
+    got = np.where(present, got, np.zeros((), got.dtype))
+    if not query.graph.type.dtype.is_float:
+        wrong = got != values
+        problem = f"{_first(query, wrong)} is {got[wrong][0]}, not {values[wrong][0]}" if wrong.any() else ""
+        return Verification(query, scaled, problem, 0.0, float(wrong.any()))
+    return _compare_floats(query, scaled, got, want, present)
+
+
+def _compare_floats(
+    query: Query, scaled: Mapping[str, int], got: np.ndarray, want: Total, present: np.ndarray
+) -> Verification:
+    """Law 1: |got - want| <= 4 bound; infinities and NaN at the same places."""
+    expected = np.where(present, np.asarray(want.values, float), 0.0)
+    finite = np.isfinite(got) & np.isfinite(expected)
+    with np.errstate(invalid="ignore"):
+        off = np.where(finite, np.abs(got - expected), 0.0)
+    allowed = 4 * want.bound + float(np.finfo(got.dtype).tiny)
+    same = np.where(finite, off <= allowed, (got == expected) | (np.isnan(got) & np.isnan(expected)))
+    problem = ""
+    if not same.all():
+        wrong = ~same
+        problem = f"{_first(query, wrong)} is {got[wrong][0]}, not {expected[wrong][0]}, allowed {allowed[wrong][0]:.1e}"
+    return Verification(query, scaled, problem, float(off.max(initial=0)), float((off / allowed).max(initial=0)))
+
+
+def _first(query: Query, where: np.ndarray) -> str:
+    cell = np.argwhere(where)[0]
+    return "(" + " ".join(f"{label}={int(c)}" for label, c in zip(query.labels, cell, strict=True)) + ")"

@@ -1,0 +1,149 @@
+"""Scalar expressions and aggregates over plain columns as SQL, with the values that NumPy and IEEE give.
+
+DuckDB differs in places, which are mended here: its literals are DECIMAL, NaN is its largest number and is skipped by
+MIN and LEAST, float functions give DOUBLE, and integer sums give HUGEINT.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from planner.dtypes import BOOL, FLOAT64, INT64, DType, reduce_dtype
+from planner.relation_type import Label
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold, typed
+
+INFIX: dict[str, type[exp.Binary]] = {
+    "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod, "AND": exp.And, "OR": exp.Or,
+    "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "=": exp.EQ, "<>": exp.NEQ,
+}  # fmt: skip
+
+Written = tuple[exp.Expression, DType]
+
+
+def literal(value: Value, dtype: DType) -> exp.Expression:
+    """A literal in its dtype; never a DECIMAL."""
+    if isinstance(value, bool) or dtype == BOOL:
+        return exp.Boolean(this=bool(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return _cast(exp.Literal.string(word), dtype)
+    number: exp.Expression = exp.Literal.number(repr(abs(value)))
+    if math.copysign(1, value) < 0:
+        number = exp.Neg(this=number)
+    return _cast(number, dtype) if dtype != INT64 or abs(value) >= 2**31 else number
+
+
+def _cast(expression: exp.Expression, dtype: DType) -> exp.Cast:
+    return exp.Cast(this=expression, to=exp.DataType.build(dtype.sql, dialect="duckdb"))
+
+
+def _paren(expression: exp.Expression) -> exp.Expression:
+    """sqlglot's constructors add no brackets."""
+    return exp.Paren(this=expression) if isinstance(expression, (exp.Binary, exp.Unary, exp.Not)) else expression
+
+
+class ScalarWriter:
+    """Writes expressions over given value columns and key columns."""
+
+    def __init__(self, values: Sequence[exp.Expression], keys: Mapping[Label, exp.Column], dtypes: Sequence[DType]) -> None:
+        self.values, self.keys, self.dtypes = values, keys, dtypes
+
+    def write(self, expr: Expr) -> exp.Expression:
+        """The SQL of a typed expression."""
+        return fold(typed(_expanded(expr), self.dtypes)[0], self._rule)[0]
+
+    def _rule(self, node: Expr, new: tuple[Written, ...]) -> Written:
+        match node:
+            case Arg(i):
+                return self.values[i].copy(), self.dtypes[i]
+            case LabelValue(name):
+                return self.keys[name].copy(), INT64
+            case Const(value):
+                dtype = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
+                return literal(value, dtype), dtype
+            case Cast(arg, dtype):
+                if isinstance(arg, Const) and not isinstance(arg.value, bool) and dtype.is_float:
+                    return literal(float(arg.value), dtype), dtype
+                return _cast(new[0][0].copy(), dtype), dtype
+            case Call(op, _):
+                return self._call(op, new)
+
+    def _call(self, op: str, new: tuple[Written, ...]) -> Written:
+        parts, dtype = [part.copy() for part, _ in new], new[-1][1]
+        if op == "case":
+            branch = exp.If(this=parts[0], true=parts[1])
+            return exp.Case(ifs=[branch], default=parts[2]), dtype
+        if op == "neg":
+            return exp.Neg(this=_paren(parts[0])), dtype
+        if op == "not":
+            return exp.Not(this=_paren(parts[0])), BOOL
+        name = OPS[op].sql
+        if name in INFIX:
+            made: exp.Binary = INFIX[name](this=_paren(parts[0]), expression=_paren(parts[1]))
+            if OPS[op].rule == "compare":
+                return (self._ieee(op, made, parts) if dtype.is_float else made), BOOL
+            return made, dtype
+        call: exp.Expression = exp.Anonymous(this=name, expressions=parts)
+        if op == "min" and dtype.is_float:
+            call = _nan_if(exp.Or(this=_isnan(parts[0]), expression=_isnan(parts[1])), call, dtype)
+        if op == "sign" or (OPS[op].rule == "float" and dtype != FLOAT64):
+            call = _cast(call, dtype)
+        return call, dtype
+
+    def _ieee(self, op: str, made: exp.Binary, parts: Sequence[exp.Expression]) -> exp.Expression:
+        """Comparisons with NaN: DuckDB takes it for the largest number, equal to itself."""
+        if all(isinstance(p, (exp.Cast, exp.Literal)) for p in parts):
+            return made
+        doubtful = parts[1] if op in ("lt", "le") else parts[0]
+        if op == "ne":
+            return exp.Paren(this=exp.Or(this=made, expression=_isnan(doubtful)))
+        return exp.Paren(this=exp.And(this=made, expression=exp.Not(this=_isnan(doubtful))))
+
+    def aggregate(self, reduce: str, value: exp.Expression, dtype: DType) -> exp.Expression:
+        """The aggregate of a value column; float sums are compensated, integer ones exact."""
+        out = reduce_dtype(reduce, dtype)
+        if reduce in ("sum", "prod") and dtype == BOOL:
+            value, dtype = _cast(value, INT64), INT64
+        match reduce:
+            case "sum":
+                return _cast(exp.Anonymous(this="FSUM", expressions=[value]), out) if dtype.is_float else _cast(exp.Sum(this=value), out)
+            case "prod":
+                if dtype.is_float:
+                    return _cast(exp.Anonymous(this="PRODUCT", expressions=[value]), out)
+                return exp.Anonymous(this="INTEGER_PRODUCT", expressions=[exp.Anonymous(this="LIST", expressions=[value])])
+            case "any":
+                return exp.LogicalOr(this=value)
+            case "all":
+                return exp.LogicalAnd(this=value)
+            case "max":
+                return exp.Max(this=value)
+        least: exp.Expression = exp.Min(this=value)
+        if dtype.is_float:
+            return _nan_if(exp.LogicalOr(this=_isnan(value)), least, dtype)
+        return least
+
+
+def _isnan(value: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this="ISNAN", expressions=[value.copy()])
+
+
+def _nan_if(condition: exp.Expression, otherwise: exp.Expression, dtype: DType) -> exp.Expression:
+    return exp.Case(ifs=[exp.If(this=condition, true=literal(math.nan, dtype))], default=otherwise)
+
+
+def _expanded(expr: Expr) -> Expr:
+    """Functions that SQL lacks, written out."""
+
+    def rule(node: Expr, new: tuple[Expr, ...]) -> Expr:
+        match node:
+            case Cast(_, dtype):
+                return Cast(new[0], dtype)
+            case Call(op, _):
+                expand = OPS[op].expand
+                return Call(op, new) if expand is None else expand(*new)
+        return node
+
+    return fold(expr, rule)

@@ -1,0 +1,6 @@
+-- title: Triangles of the karate club: trace(A^3) counts each one six times
+-- relation: edges i64[src=34 dst=34] from networkx karate
+SELECT SUM(a.val * b.val * c.val) // 6 AS val
+FROM edges AS a
+JOIN edges AS b ON a.dst = b.src
+JOIN edges AS c ON b.dst = c.src AND c.dst = a.src
