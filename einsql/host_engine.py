@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -36,9 +37,15 @@ class HostQuery:
         """The result as one batch, and what was counted."""
         devices = len(self.program.devices)
         threads = max(1, (os.cpu_count() or 1) // devices)
-        with ThreadpoolController().limit(limits=threads, user_api="blas"):
+        with _blas().limit(limits=threads, user_api="blas"):
             run = execute(self.program, self.structures, self.tables)
         return _collect(run, self.structures[self.program.result.register]), run.metrics
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries that are loaded; looking for them costs a millisecond."""
+    return ThreadpoolController()
 
 
 def compile_host(graph: Tensor, relations: Mapping[str, Relation], request: Request) -> HostQuery:

@@ -145,7 +145,7 @@ class Query:
         if t.complete and total.present.all():
             return from_dense(values, RelationType(t.labels, cuts, t.dtype))
         where = np.argwhere(total.present)
-        return from_cells(where, values[tuple(where.T)], RelationType(t.labels, cuts, t.dtype, presence="cells"))
+        return from_cells(where, values[total.present], RelationType(t.labels, cuts, t.dtype, presence="cells"))
 
     def _run_duckdb(self) -> Batch:
         run = self.session.duckdb.run(self.script, self.relations)

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.dtypes import BOOL, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
-from planner.errors import ExecutionError, PlanError
+from planner.errors import ExecutionError, IntegerOverflowError, PlanError
 from planner.node import postorder
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold
 from planner.subscripts import Labels
@@ -34,7 +34,7 @@ class Total:
 
     def numpy(self, dtype: DType) -> Array:
         """The values in their dtype, zero where absent; refuses integers that int64 cannot hold."""
-        values = np.where(self.present, self.values, False if dtype == BOOL else 0)
+        values = np.asarray(np.where(self.present, self.values, False if dtype == BOOL else 0))
         if dtype == INT64:
             for value in values.reshape(-1):
                 check_int64(int(value), "a result")
@@ -153,7 +153,7 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
             error = np.abs(out) * (relative.sum(axis=axes) + math.prod(values.shape) * dtype.eps)
         else:
             error = np.zeros(out.shape)
-    return Total(out, present.any(axis=axes), np.nan_to_num(np.asarray(error, float)))
+    return Total(out, np.asarray(present.any(axis=axes)), np.nan_to_num(np.asarray(error, float)))
 
 
 # ------------------------------------------------------------------------------------------------- scalar expressions
@@ -237,9 +237,14 @@ def _cast(value: Array, dtype: DType) -> Array:
     if dtype == BOOL:
         return np.asarray(value != 0, bool)
     if dtype == INT64:
-        exact = np.rint(value) if value.dtype.kind == "f" else value
-        return np.asarray(np.frompyfunc(int, 1, 1)(exact), object)
+        return np.asarray(np.frompyfunc(_to_int, 1, 1)(np.rint(value) if value.dtype.kind == "f" else value), object)
     return np.asarray(value, float)
+
+
+def _to_int(value: float) -> int:
+    if not math.isfinite(value):
+        raise IntegerOverflowError(f"a cast to int64 meets {value}, which int64 cannot hold")
+    return check_int64(int(value), "a cast")
 
 
 def _size(value: Array) -> Array:

@@ -35,6 +35,11 @@ def parts_of(cut: Cut, coordinates: Array) -> Array:
     return np.searchsorted(starts_of(cut), coordinates, side="right") - 1
 
 
+def first_of(cut: Cut, parts: Array) -> Array:
+    """The first coordinate of each part; no list of cut points for single cells, whose extent may be huge."""
+    return parts if cut.is_cells else starts_of(cut)[parts]
+
+
 def linear_keys(keys: Array, counts: Sequence[int]) -> Array:
     """Row-major number of every key, [rows]; refuses grids that int64 cannot number."""
     total = 1
@@ -123,11 +128,11 @@ class Batch:
 
     def block(self, row: int) -> Array:
         """The block of one row, a view."""
-        return self.stacks[self.layout.shape_class[row]][self.layout.position[row]]
+        return self.stacks[self.layout.shape_class[row]][self.layout.position[row], ...]
 
     def mask(self, row: int) -> Array | None:
         """The mask of one row; None for a full block."""
-        return None if self.masks is None else self.masks[self.layout.shape_class[row]][self.layout.position[row]]
+        return None if self.masks is None else self.masks[self.layout.shape_class[row]][self.layout.position[row], ...]
 
     def take(self, rows: Array) -> Batch:
         """Some rows, ascending; views where they are contiguous."""
@@ -152,14 +157,13 @@ def as_slice(index: Array) -> Array | slice:
 
 
 def empty_batch(type: RelationType, keys: Array, value: object = 0) -> Batch:
-    """Rows with these keys, every cell `value`, every mask False."""
+    """Rows with these keys, every cell `value` (None: left unwritten), every mask False."""
     layout = Layout.of(type, keys)
     counts = np.bincount(layout.shape_class, minlength=len(layout.shapes))
+    sizes = [(int(n), *shape) for n, shape in zip(counts, layout.shapes, strict=True)]
     dtype = np.dtype(type.dtype.name)
-    stacks = tuple(np.full((n, *shape), value, dtype) for n, shape in zip(counts, layout.shapes, strict=True))
-    masks = None
-    if type.presence == "cells":
-        masks = tuple(np.zeros((n, *shape), bool) for n, shape in zip(counts, layout.shapes, strict=True))
+    stacks = tuple(np.empty(size, dtype) if value is None else np.full(size, value, dtype) for size in sizes)
+    masks = tuple(np.zeros(size, bool) for size in sizes) if type.presence == "cells" else None
     return Batch(type, keys, layout, stacks, masks)
 
 
@@ -207,8 +211,9 @@ def _scatter_cells(batch: Batch) -> tuple[Array, Array]:
     coordinates, values = cells(batch)
     array = np.zeros(batch.type.extents, values.dtype)
     present = np.zeros(batch.type.extents, bool)
-    at = tuple(coordinates.T)
-    array[at], present[at] = values, True
+    if len(values):
+        at = tuple(coordinates.T)
+        array[at], present[at] = values if at else values[0], True
     return array, present
 
 
@@ -217,12 +222,11 @@ def cells(batch: Batch) -> tuple[Array, Array]:
     type = batch.type
     rank = len(type.labels)
     found, values = [np.zeros((0, rank), np.int64)], [np.zeros(0, np.dtype(type.dtype.name))]
-    starts = [starts_of(cut) for cut in type.cuts]
     for c, stack in enumerate(batch.stacks):
         keys = batch.keys[batch.layout.shape_class == c]
         mask = np.ones(stack.shape, bool) if batch.masks is None else batch.masks[c]
         at = np.nonzero(mask)
-        found.append(np.stack([starts[i][keys[at[0], i]] + at[i + 1] for i in range(rank)], axis=1) if rank else np.zeros((len(at[0]), 0), np.int64))
+        found.append(np.stack([first_of(cut, keys[at[0], i]) + at[i + 1] for i, cut in enumerate(type.cuts)], axis=1) if rank else np.zeros((len(at[0]), 0), np.int64))
         values.append(stack[at])
     coordinates, flat = np.concatenate(found), np.concatenate(values)
     order = np.lexsort(coordinates.T[::-1]) if rank else np.arange(len(flat))
@@ -235,7 +239,7 @@ def from_cells(coordinates: Array, values: Array, type: RelationType) -> Batch:
     linear = linear_keys(keys, type.counts)
     distinct, row = np.unique(linear, return_inverse=True)
     batch = empty_batch(type, keys_of(distinct, type.counts))
-    inside = tuple(coordinates[:, i] - starts_of(cut)[keys[:, i]] for i, cut in enumerate(type.cuts))
+    inside = tuple(coordinates[:, i] - first_of(cut, keys[:, i]) for i, cut in enumerate(type.cuts))
     for c in range(len(batch.stacks)):
         mine = np.flatnonzero(batch.layout.shape_class[row] == c)
         at = (batch.layout.position[row[mine]], *(axis[mine] for axis in inside))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gpu_exec.batch import Array, Batch, empty_batch, linear_keys, starts_of
+from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys
 from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, to_int64
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.structure import Pairs
@@ -30,10 +31,10 @@ def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: 
         op.subscripts, op.combine, op.reduce, op.where, tuple(o.type.dtype for o in operands), step.type.presence == "cells"
     )
     out = _Accumulator(step.type, keys, op.reduce)
-    starts = {label: starts_of(cut) for label, cut in op.label_cuts.items() if label in kernel.reads_labels}
+    read = {label: cut for label, cut in op.label_cuts.items() if label in kernel.reads_labels}
     for rows in _groups(operands, pairs):
         shapes = [operand.layout.shapes[operand.layout.shape_class[r[rows[0]]]] for operand, r in zip(operands, pairs.operands, strict=True)]
-        firsts = {label: points[pairs.keys[label][rows]] for label, points in starts.items()}
+        firsts = {label: first_of(cut, pairs.keys[label][rows]) for label, cut in read.items()}
         if _cells(op, shapes) >= SMALL_BLOCK:
             for i, row in enumerate(rows):
                 views = [o.block(r[row])[None] for o, r in zip(operands, pairs.operands, strict=True)]
@@ -88,31 +89,41 @@ def _pick(stack: Array, at: Array) -> Array:
 
 
 class _Accumulator:
-    """Output rows under construction; the first partial result of a row is copied, later ones are reduced into it."""
+    """Output rows under construction; the first partial result of a row is copied, later ones are reduced into it.
+
+    Every row is written at least once, since an output row is there because some pair is.
+    """
 
     def __init__(self, type: RelationType, keys: Array, reduce: str | None) -> None:
         self.reduce = reduce
-        start = identity(reduce, type.dtype) if reduce is not None else 0
-        self.batch = empty_batch(type, keys, 0 if type.presence == "cells" else start)
+        self.batch = empty_batch(type, keys, None)
         self.touched = np.zeros(len(keys), bool)
 
     def add(self, row: int, values: Array, mask: Array | None) -> None:
         """One block, [1, *block]."""
-        block, own = self.batch.block(row), self.batch.mask(row)
         if not self.touched[row]:
-            block[...] = values[0]
-            if own is not None and mask is not None:
-                own[...] = mask[0]
-        else:
-            assert self.reduce is not None
-            if own is None and block.dtype != np.int64:
-                UFUNCS[self.reduce](block, values[0], out=block)
-            else:
-                merged, both = merge(self.reduce, block, own, values[0], None if mask is None else mask[0])
-                block[...] = merged
-                if own is not None and both is not None:
-                    own[...] = both
+            self._first(row, values, mask)
+            return
+        assert self.reduce is not None
+        block, own = self.batch.block(row), self.batch.mask(row)
+        if own is None and block.dtype != np.int64:
+            UFUNCS[self.reduce](block, values[0], out=block)
+            return
+        merged, both = merge(self.reduce, block, own, values[0], None if mask is None else mask[0])
+        block[...] = merged
+        if own is not None and both is not None:
+            own[...] = both
+
+    def _first(self, row: int, values: Array, mask: Array | None) -> None:
         self.touched[row] = True
+        own = self.batch.mask(row)
+        if len(self.touched) == 1 and values.flags.writeable and values.flags.c_contiguous:  # nothing to copy
+            masks = None if mask is None else (mask,)
+            self.batch = replace(self.batch, stacks=(values,), masks=masks)
+            return
+        self.batch.block(row)[...] = values[0]
+        if own is not None and mask is not None:
+            own[...] = mask[0]
 
     def add_segments(self, out: Array, values: Array, mask: Array | None) -> None:
         """Many blocks, [pairs, *block], sorted by output row."""
@@ -220,7 +231,7 @@ def _label_values(batch: Batch, c: int, expr: Expr) -> dict[Label, Array]:
     values = {}
     for axis, label in enumerate(batch.type.labels):
         if label in labels_of(expr):
-            first = starts_of(batch.type.cuts[axis])[keys[:, axis]]
+            first = first_of(batch.type.cuts[axis], keys[:, axis])
             spread = first[:, None] + np.arange(shape[axis])
             values[label] = spread.reshape(len(keys), *(shape[axis] if i == axis else 1 for i in range(len(shape))))
     return values

@@ -128,13 +128,17 @@ def held_by(placement: AnyPlacement, keys: Array, counts: Sequence[int]) -> Arra
     return held
 
 
+def keys_decide(type: RelationType, where: Expr) -> bool:
+    """Whether a condition reads only labels that are cut to single cells."""
+    cuts = dict(zip(type.labels, type.cuts, strict=True))
+    return all(cuts[label].is_cells for label in labels_of(where))
+
+
 def _filter(type: RelationType, where: Expr, arg: Structure) -> Structure:
     """Rows of single cells that fail the condition are dropped here; masks decide within blocks."""
-    cuts = dict(zip(type.labels, type.cuts, strict=True))
-    wanted = labels_of(where)
-    if not all(cuts[label].is_cells for label in wanted):
+    if not keys_decide(type, where):
         return arg
-    values = {label: arg.keys[:, type.labels.index(label)] for label in wanted}
+    values = {label: arg.keys[:, type.labels.index(label)] for label in labels_of(where)}
     kept = np.flatnonzero(np.broadcast_to(evaluate_labels(where, values), len(arg.keys)))
     renumber = np.full(len(arg.keys), -1, np.int64)
     renumber[kept] = np.arange(len(kept))

@@ -10,6 +10,7 @@ Trees compare by value. `typed` inserts every cast, so that evaluators need no r
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -341,7 +342,7 @@ def _magnitude(node: Expr, new: tuple[int | None, ...], args: Sequence[int], lab
 
 _PRECEDENCE = {"or": 1, "and": 2, "<": 4, "<=": 4, ">": 4, ">=": 4, "==": 4, "!=": 4, "+": 6, "-": 6, "*": 7, "/": 7,
                "//": 7, "%": 7, "**": 9}  # fmt: skip
-_UNARY, _ATOM = 8, 10
+_NOT, _UNARY, _ATOM = 3, 8, 10
 
 
 def text(expr: Expr) -> str:
@@ -359,8 +360,7 @@ def text(expr: Expr) -> str:
             case Arg(i):
                 return f"x{i}", _ATOM
             case LabelValue(name):
-                plain = name.isidentifier() and name not in _RESERVED and not _is_arg(name)
-                return (name if plain else f"label({name!r})"), _ATOM
+                return (name if _is_plain(name) else f"label({name!r})"), _ATOM
             case Const(value):
                 word = str(value).lower() if isinstance(value, bool) else repr(value)
                 return word, _UNARY if word.startswith("-") else _ATOM
@@ -368,8 +368,8 @@ def text(expr: Expr) -> str:
                 return f"{dtype.short}({new[0][0]})", _ATOM
             case Call(op, _):
                 infix = OPS[op].infix
-                if not infix:
-                    return f"{op}({', '.join(part for part, _ in new)})", _ATOM
+                if not infix:  # Python's `not` binds less than a comparison, with brackets after it or without
+                    return f"{op}({', '.join(part for part, _ in new)})", _NOT if op == "not" else _ATOM
                 p = _PRECEDENCE[infix]
                 left = p + 1 if infix == "**" or p == 4 else p
                 return f"{bracket(new[0], left)} {infix} {bracket(new[1], p + 1)}", p
@@ -394,9 +394,13 @@ _BIN: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Di
                          ast.Mod: "mod", ast.Pow: "pow"}  # fmt: skip
 _CMP: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _NAMES: dict[str, Value] = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "pi": math.pi}
-_RESERVED = (
-    frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"and", "or", "not", "if", "else", "in", "is", "lambda"}
-)
+_RESERVED = frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"where", "over"}  # the last two: program texts
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a label reads back as itself; Python folds identifiers beyond ASCII."""
+    word = name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+    return word and name not in _RESERVED and not _is_arg(name)
 
 
 def _is_arg(name: str) -> bool:

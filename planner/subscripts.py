@@ -54,7 +54,7 @@ class Subscripts:
 
 
 def _is_letter(label: Label) -> bool:
-    return len(label) == 1 and label not in ",->.[] "
+    return len(label) == 1 and label.isalpha()
 
 
 def parse_subscripts(text: str) -> Subscripts:

@@ -6,7 +6,7 @@
 WITH degree AS (
   SELECT src AS node, CAST(SUM(val) + 1 AS FLOAT) AS val FROM edges GROUP BY src
 ), adjacency AS (
-  SELECT e.src, e.dst, e.val / SQRT(s.val * t.val) AS val
+  SELECT e.src, e.dst, CAST(e.val AS FLOAT) / SQRT(s.val * t.val) AS val
   FROM edges AS e JOIN degree AS s ON e.src = s.node JOIN degree AS t ON e.dst = t.node
 ), x1 AS (
   SELECT x.node, w.h, SUM(x.val * w.val) AS val

@@ -29,9 +29,14 @@ def int_mod(a: Array, b: Array) -> Array:
 
 
 def to_int(a: Array) -> Array:
-    """Conversion to int64; floats round half to even, as in SQL."""
+    """Conversion to int64; floats round half to even, as in SQL, and never wrap."""
     a = np.asarray(a)
-    return np.rint(a).astype(np.int64) if a.dtype.kind == "f" else a.astype(np.int64)
+    if a.dtype.kind != "f":
+        return a.astype(np.int64)
+    inside = (a >= -(2.0**63)) & (a < 2.0**63)
+    if not inside.all():
+        raise IntegerOverflowError(f"a cast to int64 meets {a[~inside].flat[0]}, which int64 cannot hold")
+    return np.rint(a).astype(np.int64)
 
 
 def _refuse_zero(b: Array) -> None:
