@@ -23,7 +23,8 @@ test: env       # every test, golden plans included
 check: env      # formatter, linter, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy planner gpu_exec einsql benchmarks
+	$(BIN)/mypy --strict planner
+	$(BIN)/mypy gpu_exec einsql benchmarks
 
 plans: env      # rewrite the golden plans of queries/*.sql; read the diff before committing it
 	$(BIN)/python -m pytest tests/test_golden_plans.py --update-plans

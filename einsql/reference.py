@@ -224,8 +224,8 @@ def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps:
             case Const(value):
                 return np.asarray(value, object if type(value) is int else None), np.zeros(())
             case Cast(_, dtype):
-                value, bound = new[0]
-                return _cast(value, dtype), bound + dtype.eps * _size(value)
+                whole, bound = new[0]
+                return _cast(whole, dtype), bound + dtype.eps * _size(whole)
             case Call(op, _):
                 return _call(op, new, eps)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpu_exec.batch import Batch, cells, from_cells, from_dense, recut, to_dense
+from gpu_exec.kernels.expression import largest, to_int64
 from planner.cuts import Cut
 from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from planner.errors import DataError, ShapeError, UnsupportedError
@@ -130,11 +131,11 @@ def create_relation(
     elif isinstance(data, Mapping):
         batch = _from_table(name, pa.table(dict(data)), labels, val, storage, add_up)
     else:
-        batch = _from_array(name, np.asarray(data), labels, storage)
-    return Relation(name, batch, fill)
+        batch = _from_array(name, np.asarray(data), labels, storage, fill)
+    return Relation(name, batch, _fill_value(name, fill, batch.type.dtype))
 
 
-def _from_array(name: str, array: Array, labels: str | Sequence[str] | None, storage: Storage) -> Batch:
+def _from_array(name: str, array: Array, labels: str | Sequence[str] | None, storage: Storage, fill: Value | None) -> Batch:
     if labels is None and array.ndim > len(DEFAULT_LABELS):
         raise ShapeError(f"{name} has {array.ndim} axes; name its labels")
     names, extents = read_labels(DEFAULT_LABELS[: array.ndim] if labels is None else labels, array.ndim)
@@ -145,8 +146,8 @@ def _from_array(name: str, array: Array, labels: str | Sequence[str] | None, sto
             raise ShapeError(f"label {label!r} of {name} is stated as {stated}, but the array has {real}")
     values, dtype = _values(name, array)
     if storage.dense is False:
-        present = np.argwhere(values != 0)
-        return _from_coordinates(name, present, values[tuple(present.T)], names, values.shape, dtype, storage)
+        kept = np.asarray(values != (0 if fill is None else fill))
+        return _from_coordinates(name, np.argwhere(kept), values[kept], names, values.shape, dtype, storage)
     own = np.array(values, order="C")  # the database keeps its own copy
     return from_dense(own, RelationType(names, storage.cuts(names, values.shape), dtype))
 
@@ -237,8 +238,11 @@ def _distinct(
             "\n  add them up beforehand, or pass duplicates='sum'"
         )
     first = np.flatnonzero(new)
-    summed = np.logical_or.reduceat(values, first) if dtype == BOOL else np.add.reduceat(values, first)
-    return coordinates[first], summed
+    if dtype == BOOL:
+        return coordinates[first], np.logical_or.reduceat(values, first)
+    if dtype == INT64 and largest(values) * len(values) >= 2**63:
+        return coordinates[first], to_int64(np.add.reduceat(values.astype(object), first), f"sums of duplicates in {name}")
+    return coordinates[first], np.add.reduceat(values, first)
 
 
 def _from_coordinates(
@@ -274,6 +278,19 @@ def _values(name: str, array: Array) -> tuple[Array, DType]:
     if array.dtype.kind in "iu" and array.dtype.itemsize < 8:
         return array.astype(np.int64), INT64
     raise UnsupportedError(f"{name} has dtype {array.dtype}; supported are bool, integers up to int64, float32 and float64")
+
+
+def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
+    """The fill as a plain number that `dtype` holds."""
+    if fill is None:
+        return None
+    try:
+        value: Value = np.dtype(dtype.name).type(fill).item()
+    except (TypeError, ValueError, OverflowError):
+        value = 0 if fill else 1  # no such value: unequal to fill
+    if value != fill and not dtype.is_float:
+        raise ShapeError(f"{name} holds {dtype.name}, which has no value {fill!r} for fill")
+    return value
 
 
 _LABEL = re.compile(r"[^\s=\"\[\]:,.()'>-]+")

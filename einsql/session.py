@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ from einsql.sql.names import Table
 from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole, chain, total_einsum
 from planner.dtypes import BOOL, REDUCES
-from planner.einsum import Input
+from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, ShapeError, UnsupportedError
+from planner.node import rewrite
 from planner.request import Request
 from planner.scalar import Call, Const, Expr, Value, parse, typed
 from planner.subscripts import Subscripts, parse_subscripts
@@ -178,16 +180,15 @@ class Session:
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
         if isinstance(operand, Query):
-            used.update(operand.relations)
-            return Whole(operand.graph, 0 if operand.fill is None else operand.fill)
+            return Whole(_adopt(operand, used), 0 if operand.fill is None else operand.fill)
         if isinstance(operand, str):
             relation = self.relation(operand)
         else:
             self._operands += 1
             storage = Storage({}, {}, None)
             relation = create_relation(f"operand{self._operands}", operand, None, None, 0, storage, False)
-        used[relation.name] = relation
-        return Whole(Input(relation.type, name=relation.name), 0 if relation.fill is None else relation.fill)
+        name = _called(relation, used)
+        return Whole(Input(relation.type, name=name), 0 if relation.fill is None else relation.fill)
 
     def _query(
         self, node: Any, labels: tuple[str, ...], used: Mapping[str, Relation], fill: Value | None, options: Mapping[str, Any]
@@ -206,3 +207,19 @@ class Session:
         return Query(self, node, labels, dict(used), engine, request, fill)
 
 
+def _called(relation: Relation, used: dict[str, Relation]) -> str:
+    """The name of a relation inside one query, entered into `used`: its own, unless another one has that name there."""
+    name, number = relation.name, 2
+    while used.setdefault(name, relation) is not relation:
+        name, number = f"{relation.name}_{number}", number + 1
+    return name
+
+
+def _adopt(query: Query, used: dict[str, Relation]) -> Tensor:
+    """The graph of an operand that is a query, its inputs called as this query calls them."""
+    names = {name: _called(relation, used) for name, relation in query.relations.items()}
+
+    def rename(node: Tensor) -> Tensor:
+        return replace(node, name=names[node.name]) if isinstance(node, Input) and names[node.name] != node.name else node
+
+    return rewrite(query.graph, rename)

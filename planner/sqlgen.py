@@ -78,15 +78,15 @@ def _payload(type: RelationType) -> str:
     return "val" if type.storage == "scalar" else "block"
 
 
-def _as(expression: exp.Expression, name: str) -> exp.Alias:
+def _as(expression: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=expression, alias=exp.to_identifier(name))
 
 
-def _call(name: str, *args: exp.Expression) -> exp.Anonymous:
+def _call(name: str, *args: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(args))
 
 
-def _conjunction(parts: Sequence[exp.Expression]) -> exp.Expression | None:
+def _conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     found = list(parts)
     while len(found) > 1:  # balanced, so that a hundred labels do not nest a hundred deep
         found = [exp.And(this=found[i], expression=found[i + 1]) if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
@@ -202,13 +202,13 @@ class _Writer:
         value = _call(f"CONTRACT_{node.reduce.upper()}", *strings, *lists)
         return self._grouped(query.select(*outputs, _as(value, "block")), [keys[label] for label in node.subscripts.output])
 
-    def _operand_columns(self, node: rel.Join, aliases: Sequence[str], plain: Sequence[int]) -> Iterator[exp.Expression]:
+    def _operand_columns(self, node: rel.Join, aliases: Sequence[str], plain: Sequence[int]) -> Iterator[exp.Expr]:
         for i, (alias, labels, operand) in enumerate(zip(aliases, node.subscripts.inputs, node.operands, strict=True)):
             yield _column(alias, _payload(operand.type))
             if i in plain:
                 yield from (_column(alias, f"k{axis}") for axis in range(len(labels)))
 
-    def _strings(self, node: rel.Join, plain: Sequence[int]) -> list[exp.Expression]:
+    def _strings(self, node: rel.Join, plain: Sequence[int]) -> list[exp.Expr]:
         product = node.combine == Call("mul", (Arg(0), Arg(1)))
         where = text(node.where) if node.where is not None else ""
         strings = [str(node.subscripts), "" if product and node.reduce else text(node.combine), where, " ".join(map(str, plain))]
@@ -218,7 +218,7 @@ class _Writer:
 
     # -------------------------------------------------------------------------------------------------- row by row
 
-    def _rows(self, node: rel.RowWise) -> tuple[exp.Select, list[exp.Expression], dict[Label, exp.Column]]:
+    def _rows(self, node: rel.RowWise) -> tuple[exp.Select, list[exp.Expr], dict[Label, exp.Column]]:
         keys = {label: _column("x0", f"k{i}") for i, label in enumerate(node.type.labels)}
         return exp.Select().from_(_table(self.names[node.arg], "x0")), [key.copy() for key in keys.values()], keys
 
@@ -279,7 +279,7 @@ class _Writer:
         return query.select(*keys, _as(value, "block")).group_by(*(k.copy() for k in keys), _column("g", "block"))
 
 
-def _ordered(column: exp.Expression, order: Sequence[exp.Column]) -> exp.Expression:
+def _ordered(column: exp.Expr, order: Sequence[exp.Column]) -> exp.Expr:
     """`column ORDER BY order`: the order inside a group varies from run to run otherwise."""
     if not order:
         return column

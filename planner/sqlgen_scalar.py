@@ -20,27 +20,27 @@ INFIX: dict[str, type[exp.Binary]] = {
     "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "=": exp.EQ, "<>": exp.NEQ,
 }  # fmt: skip
 
-Written = tuple[exp.Expression, DType]
+Written = tuple[exp.Expr, DType]
 
 
-def literal(value: Value, dtype: DType) -> exp.Expression:
+def literal(value: Value, dtype: DType) -> exp.Expr:
     """A literal in its dtype; never a DECIMAL."""
     if isinstance(value, bool) or dtype == BOOL:
         return exp.Boolean(this=bool(value))
     if isinstance(value, float) and not math.isfinite(value):
         word = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return _cast(exp.Literal.string(word), dtype)
-    number: exp.Expression = exp.Literal.number(repr(abs(value)))
+    number: exp.Expr = exp.Literal.number(repr(abs(value)))
     if math.copysign(1, value) < 0:
         number = exp.Neg(this=number)
     return _cast(number, dtype) if dtype != INT64 or abs(value) >= 2**31 else number
 
 
-def _cast(expression: exp.Expression, dtype: DType) -> exp.Cast:
+def _cast(expression: exp.Expr, dtype: DType) -> exp.Cast:
     return exp.Cast(this=expression, to=exp.DataType.build(dtype.sql, dialect="duckdb"))
 
 
-def _paren(expression: exp.Expression) -> exp.Expression:
+def _paren(expression: exp.Expr) -> exp.Expr:
     """sqlglot's constructors add no brackets."""
     return exp.Paren(this=expression) if isinstance(expression, (exp.Binary, exp.Unary, exp.Not)) else expression
 
@@ -48,10 +48,10 @@ def _paren(expression: exp.Expression) -> exp.Expression:
 class ScalarWriter:
     """Writes expressions over given value columns and key columns."""
 
-    def __init__(self, values: Sequence[exp.Expression], keys: Mapping[Label, exp.Column], dtypes: Sequence[DType]) -> None:
+    def __init__(self, values: Sequence[exp.Expr], keys: Mapping[Label, exp.Column], dtypes: Sequence[DType]) -> None:
         self.values, self.keys, self.dtypes = values, keys, dtypes
 
-    def write(self, expr: Expr) -> exp.Expression:
+    def write(self, expr: Expr) -> exp.Expr:
         """The SQL of a typed expression."""
         return fold(typed(_expanded(expr), self.dtypes)[0], self._rule)[0]
 
@@ -86,14 +86,14 @@ class ScalarWriter:
             if OPS[op].rule == "compare":
                 return (self._ieee(op, made, parts) if dtype.is_float else made), BOOL
             return made, dtype
-        call: exp.Expression = exp.Anonymous(this=name, expressions=parts)
+        call: exp.Expr = exp.Anonymous(this=name, expressions=parts)
         if op == "min" and dtype.is_float:
             call = _nan_if(exp.Or(this=_isnan(parts[0]), expression=_isnan(parts[1])), call, dtype)
         if op == "sign" or (OPS[op].rule == "float" and dtype != FLOAT64):
             call = _cast(call, dtype)
         return call, dtype
 
-    def _ieee(self, op: str, made: exp.Binary, parts: Sequence[exp.Expression]) -> exp.Expression:
+    def _ieee(self, op: str, made: exp.Binary, parts: Sequence[exp.Expr]) -> exp.Expr:
         """Comparisons with NaN: DuckDB takes it for the largest number, equal to itself."""
         if all(isinstance(p, (exp.Cast, exp.Literal)) for p in parts):
             return made
@@ -102,7 +102,7 @@ class ScalarWriter:
             return exp.Paren(this=exp.Or(this=made, expression=_isnan(doubtful)))
         return exp.Paren(this=exp.And(this=made, expression=exp.Not(this=_isnan(doubtful))))
 
-    def aggregate(self, reduce: str, value: exp.Expression, dtype: DType) -> exp.Expression:
+    def aggregate(self, reduce: str, value: exp.Expr, dtype: DType) -> exp.Expr:
         """The aggregate of a value column; float sums are compensated, integer ones exact."""
         out = reduce_dtype(reduce, dtype)
         if reduce in ("sum", "prod") and dtype == BOOL:
@@ -120,17 +120,17 @@ class ScalarWriter:
                 return exp.LogicalAnd(this=value)
             case "max":
                 return exp.Max(this=value)
-        least: exp.Expression = exp.Min(this=value)
+        least: exp.Expr = exp.Min(this=value)
         if dtype.is_float:
             return _nan_if(exp.LogicalOr(this=_isnan(value)), least, dtype)
         return least
 
 
-def _isnan(value: exp.Expression) -> exp.Expression:
+def _isnan(value: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="ISNAN", expressions=[value.copy()])
 
 
-def _nan_if(condition: exp.Expression, otherwise: exp.Expression, dtype: DType) -> exp.Expression:
+def _nan_if(condition: exp.Expr, otherwise: exp.Expr, dtype: DType) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=condition, true=literal(math.nan, dtype))], default=otherwise)
 
 

@@ -19,3 +19,109 @@ WITH gate AS (
 SELECT h.t, w.d, SUM(h.val * w.val) AS val
 FROM h JOIN W_down AS w ON h.f = w.f
 GROUP BY h.t, w.d
+---- logical
+LOGICAL   4 einsums   0 maps   16.9 MFLOP   output e1 f32[t=64 d=128]
+
+X       := input                                          f32[t=64 d=128]    32.0 KiB
+W_gate  := input                                          f32[d=128 f=344]  172.0 KiB
+gate    := einsum td,df->tf X, W_gate                     f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
+W_up    := input                                          f32[d=128 f=344]  172.0 KiB
+up      := einsum td,df->tf X, W_up                       f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
+h       := einsum tf,tf->tf keep(silu(x0) * x1) gate, up  f32[t=64 f=344]    86.0 KiB  22.0 KFLOP
+W_down  := input                                          f32[f=344 d=128]  172.0 KiB
+e1      := einsum tf,fd->td h, W_down                     f32[t=64 d=128]    32.0 KiB   5.6 MFLOP
+---- relational
+EXPLAIN   4 devices   64 kernel calls   0 exchanges   moves 0 B   peak 223.0 KiB per device
+
+operator                                                       keys   rows  block            placement   cost
+e1: Aggregate sum by (T d)                                     T d       4  f32[t=16 d=128]  Sharded(t)
+└─ Join on (F)  contract tf,fd->td                             T d F    16                   Sharded(t)  16 calls  5.6 MFLOP
+   ├─ h: Join on (T F)  combine tf,tf->tf keep(silu(x0) * x1)  T F      16  f32[t=16 f=86]   Sharded(t)  16 calls  22.0 KFLOP
+   │  ├─ gate: Aggregate sum by (T F)                          T F      16  f32[t=16 f=86]   Sharded(t)
+   │  │  └─ Join on (d)  contract td,df->tf                    T F d    16                   Sharded(t)  16 calls  5.6 MFLOP
+   │  │     ├─ Scan X                                          T d       4  f32[t=16 d=128]  Sharded(t)
+   │  │     └─ Scan W_gate                                     d F       4  f32[d=128 f=86]  Replicated
+   │  └─ up: Aggregate sum by (T F)                            T F      16  f32[t=16 f=86]   Sharded(t)
+   │     └─ Join on (d)  contract td,df->tf                    T F d    16                   Sharded(t)  16 calls  5.6 MFLOP
+   │        ├─ Scan X                                          T d       4  f32[t=16 d=128]  Sharded(t)
+   │        └─ Scan W_up                                       d F       4  f32[d=128 f=86]  Replicated
+   └─ Scan W_down                                              F d       4  f32[f=86 d=128]  Replicated
+---- sql
+CREATE TEMPORARY TABLE gate AS
+SELECT
+  x0.k0 AS k0,
+  x1.k1 AS k1,
+  CONTRACT_SUM('td,df->tf', LIST(x0.block ORDER BY x0.k1), LIST(x1.block ORDER BY x0.k1)) AS block
+FROM X AS x0
+JOIN W_gate AS x1
+  ON x0.k1 = x1.k0
+GROUP BY
+  x0.k0,
+  x1.k1;
+
+CREATE TEMPORARY TABLE up AS
+SELECT
+  x0.k0 AS k0,
+  x1.k1 AS k1,
+  CONTRACT_SUM('td,df->tf', LIST(x0.block ORDER BY x0.k1), LIST(x1.block ORDER BY x0.k1)) AS block
+FROM X AS x0
+JOIN W_up AS x1
+  ON x0.k1 = x1.k0
+GROUP BY
+  x0.k0,
+  x1.k1;
+
+CREATE TEMPORARY TABLE h AS
+SELECT
+  x0.k0 AS k0,
+  x0.k1 AS k1,
+  BLOCK_COMBINE('tf,tf->tf', 'silu(x0) * x1', x0.block, x1.block) AS block
+FROM gate AS x0
+JOIN up AS x1
+  ON x0.k0 = x1.k0 AND x0.k1 = x1.k1;
+
+DROP TABLE gate;
+
+DROP TABLE up;
+
+CREATE TEMPORARY TABLE e1 AS
+SELECT
+  x0.k0 AS k0,
+  x1.k1 AS k1,
+  CONTRACT_SUM('tf,fd->td', LIST(x0.block ORDER BY x0.k1), LIST(x1.block ORDER BY x0.k1)) AS block
+FROM h AS x0
+JOIN W_down AS x1
+  ON x0.k1 = x1.k0
+GROUP BY
+  x0.k0,
+  x1.k1;
+
+DROP TABLE h;
+
+SELECT * FROM e1;
+---- program
+program on host:0 host:1 host:2 host:3   64 kernel calls   0 exchanges   moves 0 bytes   peak 228352 bytes per device
+
+pipeline 0
+  %0  = scan "X"  ->  f32[t=64/4 d=128] Sharded(t)  "X"
+        rows 4   calls 0   moved 0   held 8192 8192 8192 8192
+  %1  = scan "W_gate"  ->  f32[d=128 f=344/4] Replicated  "W_gate"
+        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
+  %2  = join %0, %1 sum td,df->tf x0 * x1 over (t=64/4 f=344/4 d=128) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "gate"
+        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+        free %1
+  %3  = scan "W_up"  ->  f32[d=128 f=344/4] Replicated  "W_up"
+        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
+  %4  = join %0, %3 sum td,df->tf x0 * x1 over (t=64/4 f=344/4 d=128) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "up"
+        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+        free %0 %3
+  %5  = join %2, %4 keep tf,tf->tf silu(x0) * x1 over (t=64/4 f=344/4) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "h"
+        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+        free %2 %4
+  %6  = scan "W_down"  ->  f32[f=344/4 d=128] Replicated  "W_down"
+        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
+  %7  = join %5, %6 sum tf,fd->td x0 * x1 over (t=64/4 d=128 f=344/4) work Sharded(t)  ->  f32[t=64/4 d=128] Sharded(t)  "e1"
+        rows 4   calls 16   moved 0   held 8192 8192 8192 8192
+        free %5 %6
+
+emit %7

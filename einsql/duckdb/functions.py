@@ -26,6 +26,7 @@ from functools import lru_cache
 import duckdb
 import numpy as np
 import pyarrow as pa
+from duckdb.func import PythonUDFType
 
 from einsql.duckdb.arena import Arena, Block
 from gpu_exec.kernels.expression import evaluate, evaluate_labels
@@ -36,6 +37,7 @@ from planner.scalar import Arg, Call, Const, Expr, labels_of, parse, typed
 from planner.subscripts import Labels, Subscripts, parse_subscripts
 
 Array = np.ndarray
+ARROW = PythonUDFType.ARROW
 Rows = Sequence[Sequence[Block]]  # per operand, one block per pair
 
 
@@ -51,7 +53,7 @@ class Kernels:
         functions |= {"BLOCK_COMBINE": self._combine, "BLOCK_MAP": self._map, "BLOCK_KEEP": self._keep, "BLOCK_FILL": self._fill}
         functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble, "INTEGER_PRODUCT": _integer_product}
         for name, function in functions.items():
-            connection.create_function(name, self._parked(function), None, "BIGINT", type="arrow", side_effects=True)
+            connection.create_function(name, self._parked(function), None, "BIGINT", type=ARROW, side_effects=True)
 
     def _parked(self, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
         """Keep the first error: DuckDB passes on its text only."""

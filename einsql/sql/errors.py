@@ -11,7 +11,7 @@ class SqlUnsupportedError(SqlError, UnsupportedError):
     """SQL that is well formed but is no tensor query that einsql runs; carries line and column."""
 
 
-def position(node: exp.Expression) -> tuple[int, int]:
+def position(node: exp.Expr) -> tuple[int, int]:
     """Line and column, 1-based, of the first token of `node` that sqlglot kept; (0, 0) when it kept none."""
     found = []
     for part in node.walk():
@@ -21,7 +21,7 @@ def position(node: exp.Expression) -> tuple[int, int]:
     return min(found)[1:] if found else (0, 0)
 
 
-def refuse(text: str, node: exp.Expression, message: str, kind: type[SqlError] = SqlError) -> SqlError:
+def refuse(text: str, node: exp.Expr, message: str, kind: type[SqlError] = SqlError) -> SqlError:
     """The error for `node`, with its line underlined."""
     line, column = position(node)
     lines = text.splitlines()

@@ -64,11 +64,14 @@ class _Reader:
     def __init__(self, text: str, catalog: Catalog) -> None:
         self.text, self.catalog = text, catalog
 
-    def statement(self, node: exp.Expression) -> Statement:
+    def statement(self, node: exp.Expr) -> Statement:
         match node:
             case exp.Create() if node.kind == "TABLE" and isinstance(node.expression, (exp.Select, exp.Subquery)):
                 if isinstance(node.this, exp.Schema):
                     raise refuse(self.text, node, "CREATE TABLE ... AS takes no column list", SqlUnsupportedError)
+                if node.this.db or node.args.get("exists") or node.args.get("properties"):
+                    message = "CREATE TABLE takes a bare name here: no schema, no IF NOT EXISTS, no TEMPORARY"
+                    raise refuse(self.text, node, message, SqlUnsupportedError)
                 if node.args.get("with_") is not None:
                     node.expression.set("with_", node.args["with_"])
                 return Statement(self.query(node.expression, {}, ""), node.this.name, bool(node.args.get("replace")))
@@ -78,7 +81,7 @@ class _Reader:
         message = f"{word} is not read; einsql runs SELECT, WITH ... SELECT and CREATE TABLE ... AS"
         raise refuse(self.text, node, message, SqlUnsupportedError)
 
-    def query(self, node: exp.Expression, outer: dict[str, Table], name: str) -> Table:
+    def query(self, node: exp.Expr, outer: dict[str, Table], name: str) -> Table:
         """A SELECT with the WITH tables that it may read."""
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
@@ -101,7 +104,7 @@ class _Reader:
             table = self._rename(cte, table, [c.name for c in columns])
         tables[cte.alias] = table
 
-    def _rename(self, node: exp.Expression, table: Table, columns: list[str]) -> Table:
+    def _rename(self, node: exp.Expr, table: Table, columns: list[str]) -> Table:
         if len(columns) != len(table.columns):
             message = f"{len(columns)} column names for {len(table.columns)} columns: {', '.join(table.columns)}"
             raise refuse(self.text, node, message)
@@ -109,12 +112,12 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------- FROM and JOIN
 
-    def _from(self, select: exp.Select, tables: dict[str, Table]) -> tuple[Scope, list[exp.Expression]]:
+    def _from(self, select: exp.Select, tables: dict[str, Table]) -> tuple[Scope, list[exp.Expr]]:
         from_ = select.args.get("from_")
         if from_ is None:
             raise refuse(self.text, select, "a tensor query reads at least one relation; write FROM")
         sources = [self._source(from_.this, tables, 0)]
-        conditions: list[exp.Expression] = []
+        conditions: list[exp.Expr] = []
         using: set[str] = set()
         for join in select.args.get("joins") or []:
             self._refuse_join(join)
@@ -141,7 +144,7 @@ class _Reader:
             message = f"{method} JOIN is not read: it would match the value columns; write USING with the labels"
             raise refuse(self.text, join, message, SqlUnsupportedError)
 
-    def _source(self, node: exp.Expression, tables: dict[str, Table], number: int) -> Source:
+    def _source(self, node: exp.Expr, tables: dict[str, Table], number: int) -> Source:
         match node:
             case exp.Subquery():
                 alias = node.alias or f"subquery{number + 1}"
@@ -171,7 +174,7 @@ class _Reader:
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}" if known else "; none has been created"
         raise refuse(self.text, node, f"no relation {node.name!r}{hint}")
 
-    def _using(self, column: exp.Identifier, sources: list[Source]) -> exp.Expression:
+    def _using(self, column: exp.Identifier, sources: list[Source]) -> exp.Expr:
         """USING (j) as the equality of the last source's column with the first earlier one."""
         quoted = bool(column.args.get("quoted"))
 

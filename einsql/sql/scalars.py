@@ -44,10 +44,10 @@ CANNOT: dict[type, str] = {
 class ScalarReader:
     """Reads expressions of one query block. `leaf` gives columns and aggregates their meaning, or None to go on."""
 
-    def __init__(self, text: str, leaf: Callable[[exp.Expression], Expr | None]) -> None:
+    def __init__(self, text: str, leaf: Callable[[exp.Expr], Expr | None]) -> None:
         self.text, self.leaf = text, leaf
 
-    def read(self, node: exp.Expression) -> Expr:
+    def read(self, node: exp.Expr) -> Expr:
         """The expression of a SQL tree; refuses what tensors cannot compute, with its place."""
         found = self.leaf(node)
         if found is not None:
@@ -59,13 +59,12 @@ class ScalarReader:
                 raise
             raise refuse(self.text, node, str(error)) from None
 
-    def _read(self, node: exp.Expression) -> Expr:
+    def _read(self, node: exp.Expr) -> Expr:
         kind = type(node)
         if kind in BINARY:
             return Call(BINARY[kind], (self.read(node.this), self.read(node.expression)))
         if kind is exp.Neg and isinstance(node.this, exp.Literal) and not node.this.is_string:
-            value = _number(node.this)
-            return Const(-value.value)
+            return Const(-_number(node.this).value)
         if kind in UNARY:
             return Call(UNARY[kind], (self.read(node.this),))
         match node:
@@ -100,7 +99,7 @@ class ScalarReader:
                 return Call(node.name.lower(), (self.read(node.expressions[0]),))
         raise refuse(self.text, node, self._reason(node), SqlUnsupportedError)
 
-    def _reason(self, node: exp.Expression) -> str:
+    def _reason(self, node: exp.Expr) -> str:
         for kind, reason in CANNOT.items():
             if isinstance(node, kind):
                 return reason
@@ -137,7 +136,7 @@ class ScalarReader:
             value = Call("case", (test, self.read(branch.args["true"]), value))
         return value
 
-    def _else(self, node: exp.Expression, default: exp.Expression | None) -> Expr:
+    def _else(self, node: exp.Expr, default: exp.Expr | None) -> Expr:
         if default is None:
             message = "CASE without ELSE gives NULL, which tensors do not hold; directly under an aggregate it leaves rows out"
             raise refuse(self.text, node, message)

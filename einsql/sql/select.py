@@ -11,7 +11,7 @@ from einsql.sql.errors import SqlUnsupportedError, position, refuse
 from einsql.sql.names import VALUE, LabelColumn, Scope, Source, Table, ValueColumn, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.dtypes import BOOL, INT64
-from planner.einsum import Einsum, Filter, Map, Tensor
+from planner.einsum import Einsum, Fill, Filter, Map, Tensor
 from planner.errors import EinsqlError
 from planner.passes.push_predicates import conjunction
 from planner.scalar import Arg, Call, Cast, Const, Expr, LabelValue, args_of, substitute, typed
@@ -44,14 +44,14 @@ class _Output:
     """One column of the select list."""
 
     name: str
-    node: exp.Expression
+    node: exp.Expr
     label: LabelColumn | None
 
 
 class SelectReader:
     """Reads one SELECT whose sources are known."""
 
-    def __init__(self, text: str, select: exp.Select, scope: Scope, conditions: Sequence[exp.Expression]) -> None:
+    def __init__(self, text: str, select: exp.Select, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
         self.text, self.select, self.scope = text, select, scope
         self._refuse_clauses()
         self._classes: dict[tuple[int, int], tuple[int, int]] = {}
@@ -68,7 +68,7 @@ class SelectReader:
             value = self.select.args.get(clause)
             if value:
                 node = value[0] if isinstance(value, list) else value
-                at = node if isinstance(node, exp.Expression) and position(node) != (0, 0) else self.select
+                at = node if isinstance(node, exp.Expr) and position(node) != (0, 0) else self.select
                 raise refuse(self.text, at, reason, SqlUnsupportedError)
 
     def _find(self, axis: tuple[int, int]) -> tuple[int, int]:
@@ -76,7 +76,7 @@ class SelectReader:
             axis = self._classes[axis]
         return axis
 
-    def _equate(self, part: exp.Expression) -> bool:
+    def _equate(self, part: exp.Expr) -> bool:
         """Join on a label: `a.j = b.j` between two label columns makes them one label."""
         while isinstance(part, exp.Paren):
             part = part.this
@@ -111,9 +111,9 @@ class SelectReader:
             raise refuse(self.text, self.select, f"a label cannot be called {VALUE!r}: that is the value column")
         return found
 
-    def _starless(self) -> list[exp.Expression]:
+    def _starless(self) -> list[exp.Expr]:
         """The select list with `*` and `t.*` written out."""
-        found: list[exp.Expression] = []
+        found: list[exp.Expr] = []
         for node in self.select.expressions:
             star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
             if not star:
@@ -147,13 +147,13 @@ class SelectReader:
     def _label(self, column: LabelColumn) -> str:
         return self.names[self._find((column.source, column.axis))]
 
-    def _column(self, node: exp.Expression) -> Expr | None:
+    def _column(self, node: exp.Expr) -> Expr | None:
         if not isinstance(node, exp.Column):
             return None
         meaning = self.scope.resolve(node)
         return Arg(meaning.source) if isinstance(meaning, ValueColumn) else LabelValue(self._label(meaning))
 
-    def _predicate(self, node: exp.Expression) -> Expr:
+    def _predicate(self, node: exp.Expr) -> Expr:
         expr = ScalarReader(self.text, self._column).read(node)
         if args_of(expr):
             message = "a condition in WHERE or ON reads labels only; values belong in a CASE of the select list"
@@ -176,7 +176,7 @@ class SelectReader:
             node = self._project(value, kept)
         return Table(_named(node, name), tuple(o.name for o in labels), value.name)
 
-    def _aggregates(self, node: exp.Expression) -> list[exp.Expression]:
+    def _aggregates(self, node: exp.Expr) -> list[exp.Expr]:
         return [part for part in node.walk(prune=lambda n: type(n) in AGGREGATES or _is_product(n)) if type(part) in AGGREGATES or _is_product(part)]
 
     def _project(self, value: _Output, kept: tuple[str, ...]) -> Tensor:
@@ -218,7 +218,7 @@ class SelectReader:
         if extra:
             raise refuse(self.text, group.expressions[0], f"GROUP BY names {extra[0]!r}, which is not selected, so rows would repeat; select it")
 
-    def _group_label(self, node: exp.Expression) -> str:
+    def _group_label(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
             number = int(node.this)
             if not 1 <= number <= len(self.outputs) or self.outputs[number - 1].label is None:
@@ -250,7 +250,7 @@ class SelectReader:
         for node in found:
             meaning[id(node)] = self._one_aggregate(node, kept, parts)
 
-        def leaf(node: exp.Expression) -> Expr | None:
+        def leaf(node: exp.Expr) -> Expr | None:
             if id(node) in meaning:
                 return meaning[id(node)]
             column = self._column(node)
@@ -267,29 +267,33 @@ class SelectReader:
             return parts[0]
         return elementwise_or_einsum(tuple(parts), Subscripts((kept,) * len(parts), kept), expr, None, None)
 
-    def _one_aggregate(self, node: exp.Expression, kept: tuple[str, ...], parts: list[Tensor]) -> Expr:
+    def _one_aggregate(self, node: exp.Expr, kept: tuple[str, ...], parts: list[Tensor]) -> Expr:
         """The einsum of one aggregate, appended to `parts`; how the outer expression reads it."""
         name = "prod" if _is_product(node) else AGGREGATES[type(node)]
         inner = node.expressions[0] if _is_product(node) else node.this
         if name == "count" and (isinstance(inner, exp.Star) or inner is None):
-            combine, where = Const(1), self.where
+            where = self.where
+            combine: Expr = Const(1)
         else:
             combine, where = self._inside(inner)
         if name == "count":
             combine, name = Cast(Const(1), INT64), "sum"
         if name == "avg":
             total = self._add(parts, self._einsum(combine, "sum", kept, where))
-            count = self._add(parts, self._einsum(Cast(Const(1), INT64), "sum", kept, where))
-            return Call("div", (total, count))
+            dtype = parts[total.index].type.dtype  # a mean of float32 stays float32, as a sum does
+            one = Cast(Const(1), dtype if dtype.is_float else INT64)
+            return Call("div", (total, self._add(parts, self._einsum(one, "sum", kept, where))))
         if name in ("sum", "prod"):
             combine = _counted(combine, self.scope.sources)
-        return self._add(parts, self._einsum(combine, name, kept, where))
+        result = self._einsum(combine, name, kept, where)
+        counts_nothing = isinstance(node, exp.Count) and not kept  # a count of no rows at all is 0, not NULL
+        return self._add(parts, Fill(result, 0) if counts_nothing else result)
 
     def _add(self, parts: list[Tensor], node: Tensor) -> Arg:
         parts.append(node)
         return Arg(len(parts) - 1)
 
-    def _inside(self, node: exp.Expression) -> tuple[Expr, Expr | None]:
+    def _inside(self, node: exp.Expr) -> tuple[Expr, Expr | None]:
         """The argument of an aggregate; a CASE without ELSE over labels leaves rows out."""
         bare = node
         while isinstance(bare, exp.Paren):
@@ -332,11 +336,11 @@ def _counted(combine: Expr, sources: Sequence[Source]) -> Expr:
     return Cast(combine, INT64) if dtype == BOOL else combine
 
 
-def _is_product(node: exp.Expression) -> bool:
+def _is_product(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "product" and len(node.expressions) == 1
 
 
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     while isinstance(node, exp.Paren):
         node = node.this
     return [*_conjuncts(node.left), *_conjuncts(node.right)] if isinstance(node, exp.And) else [node]

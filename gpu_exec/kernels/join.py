@@ -133,9 +133,9 @@ class JoinKernel:
                 out = to_int64(np.asarray(exact, object), f"{self.reduce} of {text(self.combine)}")
             else:
                 values = evaluate(self.combine, operands, labels, self.combined, shape)
-                kind = {"dtype": np.dtype(self.dtype.name)} if self.reduce in ("sum", "prod") else {}
-                out = np.asarray(ufunc.reduce(values, axis=inner, where=where, initial=start, **kind))
-        return _finish(out, None if mask is None else mask.any(axis=inner), self.masked)
+                dtype = np.dtype(self.dtype.name) if self.reduce in ("sum", "prod") else None
+                out = np.asarray(ufunc.reduce(values, axis=inner, dtype=dtype, where=where, initial=start))
+        return _finish(out, None if mask is None else np.asarray(mask.any(axis=inner)), self.masked)
 
     def _wide(self, operands: Sequence[Array], labels: Mapping[Label, Array], terms: int) -> bool:
         if self.reduce == "prod":
