@@ -17,7 +17,7 @@ from planner.dtypes import BOOL, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
 from planner.errors import ExecutionError, IntegerOverflowError, PlanError
 from planner.node import postorder
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold, guarded
 from planner.subscripts import Labels
 
 Array = np.ndarray
@@ -60,7 +60,8 @@ def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Ar
         case Einsum():
             return _einsum(node, args)
         case Map(_, expr):
-            return _masked(*_scalar(expr, args, _grid(node.type.labels, node.type.extents), node.type.dtype.eps), args[0].present)
+            grid = _grid(node.type.labels, node.type.extents)
+            return _masked(*_scalar(expr, args, grid, node.type.dtype.eps, args[0].present), args[0].present)
         case Filter(_, where):
             kept, _ = _scalar(where, [], _grid(node.type.labels, node.type.extents), 0.0)
             return Total(args[0].values, args[0].present & np.broadcast_to(kept, args[0].present.shape), args[0].bound)
@@ -99,12 +100,12 @@ def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
     shape = tuple(node.extents[label] for label in labels)
     spread = [_spread(arg, own, labels) for arg, own in zip(args, node.subscripts.inputs, strict=True)]
     grid = _grid(labels, shape)
-    values, bound = (np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps))
     present = np.ones(shape, bool)
     for arg in spread:
         present = present & arg.present
     if node.where is not None:
         present = present & np.broadcast_to(_scalar(node.where, [], grid, 0.0)[0], shape)
+    values, bound = (np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps, present))
     if node.reduce is None:
         return Total(values, present, bound)
     return _reduce(node, values, bound, present)
@@ -212,8 +213,14 @@ FUNCTIONS |= {"intdiv": lambda a, b: _truncated(a, b, False), "mod": lambda a, b
 assert FUNCTIONS.keys() == OPS.keys()
 
 
-def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float) -> Pair:
-    """A typed expression and its rounding bound: each operation rounds once, and passes on what its operands may be off."""
+def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float, present: Array | None = None) -> Pair:
+    """A typed expression and its rounding bound: each operation rounds once, and passes on what its operands may be off.
+
+    What is not `present`, and the branch of a case that is not taken, raise nothing.
+    """
+    if present is not None:
+        args = [*args, Total(present, present, np.zeros(()))]
+    expr = guarded(expr, None if present is None else Arg(len(args) - 1))
 
     def rule(node: Expr, new: tuple[Pair, ...]) -> Pair:
         match node:

@@ -57,13 +57,13 @@ class Relation:
         return self._recut[type]
 
     def numpy(self, fill: Value | None = None) -> Array:
-        """The total array, in the order of `labels`.
+        """The total array, in the order of `labels`. It is read-only, since it may be what the database holds.
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
         array, present = to_dense(self.batch)
         if present.all():
-            return array
+            return _read_only(array)
         value = self.fill if fill is None else fill
         if value is None:
             absent = int(present.size - present.sum())
@@ -71,7 +71,7 @@ class Relation:
                 f"{absent} of {present.size} cells of {self.name or 'the result'} {self.type.describe()} are absent, the first at "
                 f"{_cell(self.labels, np.argwhere(~present)[0])}\n  say what they are worth, as in .numpy(fill=0), or take .arrow()"
             )
-        return np.where(present, array, array.dtype.type(value))
+        return _read_only(np.where(present, array, array.dtype.type(value)))
 
     def arrow(self) -> pa.Table:
         """One row per present cell: a column per label, then `val`. An absent scalar is one row with NULL, as in SQL."""
@@ -93,6 +93,12 @@ class Relation:
 
     def __str__(self) -> str:
         return f"{self.name or 'result'} {self.type}   {self.batch.rows} rows   {self.batch.nbytes} bytes"
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 # -------------------------------------------------------------------------------------------------------------- create

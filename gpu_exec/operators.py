@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, to_int64
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, present_only, to_int64
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.structure import Pairs
 from planner import program as p
@@ -192,7 +192,8 @@ def map_rows(step: Step, expr: Expr, batch: Batch) -> Batch:
     """Apply an expression to every present cell."""
     stacks = []
     for c, stack in enumerate(batch.stacks):
-        values = evaluate(expr, [stack], _label_values(batch, c, expr), step.type.dtype, stack.shape)
+        safe, operands = present_only(expr, [stack], None if batch.masks is None else batch.masks[c])
+        values = evaluate(safe, operands, _label_values(batch, c, expr), step.type.dtype, stack.shape)
         stacks.append(values if batch.masks is None else np.where(batch.masks[c], values, values.dtype.type(0)))
     return Batch(step.type, batch.keys, batch.layout, tuple(stacks), batch.masks)
 

@@ -293,6 +293,39 @@ def _cast(arg: _Typed, dtype: DType) -> Expr:
     return arg.expr if arg.dtype == dtype else Cast(arg.expr, dtype)
 
 
+def guarded(expr: Expr, where: Expr | None = None) -> Expr:
+    """`expr` with integer divisions and casts to int64 made harmless wherever their value is not taken.
+
+    That is in the other branch of a `case`, and where the condition `where` is false; evaluators compute both branches
+    and absent cells too.
+
+    >>> text(guarded(parse("case(x1 != 0, x0 // x1, 0)")))
+    'case(x1 != 0, x0 // case(x1 != 0, x1, 1), 0)'
+    """
+    if not any(_may_refuse(part) for part in walk(expr)):
+        return expr
+    match expr:
+        case Call("case", (test, taken, other)):
+            safe = guarded(test, where)
+            both = safe if where is None else Call("and", (where, safe))
+            neither = Call("not", (safe,)) if where is None else Call("and", (where, Call("not", (safe,))))
+            return Call("case", (safe, guarded(taken, both), guarded(other, neither)))
+        case Call(op, args):
+            new = [guarded(arg, where) for arg in args]
+            if _may_refuse(expr) and where is not None:
+                new[1] = Call("case", (where, new[1], Const(1)))
+            return Call(op, tuple(new))
+        case Cast(arg, dtype):
+            inner = guarded(arg, where)
+            return Cast(inner if where is None or dtype != INT64 else Call("case", (where, inner, Const(0))), dtype)
+    return expr
+
+
+def _may_refuse(expr: Expr) -> bool:
+    """Whether computing a value of `expr` may raise."""
+    return (isinstance(expr, Call) and expr.op in ("intdiv", "mod")) or (isinstance(expr, Cast) and expr.dtype == INT64)
+
+
 def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int:
     """The largest bound on |value| over all integer sub-expressions, from bounds on operands and label values.
 

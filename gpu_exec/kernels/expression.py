@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, magnitude, text
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, guarded, labels_of, magnitude, text
 
 Array = np.ndarray
 CHUNK = 1 << 16  # elements per piece of an element-wise pass, so that its temporaries stay in the second-level cache
@@ -24,6 +24,10 @@ def int_div(a: Array, b: Array) -> Array:
 
 def int_mod(a: Array, b: Array) -> Array:
     """The remainder with the sign of the dividend, as in SQL."""
+    return a - b * int_div(a, b) if a.dtype == object or np.asarray(b).dtype == object else _fmod(a, b)
+
+
+def _fmod(a: Array, b: Array) -> Array:
     _refuse_zero(b)
     return np.fmod(a, b)
 
@@ -63,7 +67,7 @@ def compiled(expr: Expr) -> Callable[[Sequence[Array], Mapping[str, Array]], Arr
             case Call(op, _):
                 return OPS[op].numpy.format(*new)
 
-    source = f"lambda x, labels: {fold(expr, rule)}"
+    source = f"lambda x, labels: {fold(guarded(expr), rule)}"
     scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "to_int": to_int}
     function: Callable[[Sequence[Array], Mapping[str, Array]], Array] = eval(source, scope)
     return function
@@ -81,7 +85,17 @@ def _cast_text(arg: Expr, inner: str, dtype: DType, constants: list[object]) -> 
 def evaluate_labels(expr: Expr, labels: Mapping[str, Array]) -> Array:
     """The value of an expression that reads labels only."""
     with np.errstate(all="ignore"):
+        if may_wrap(expr, (), labels, 1):
+            return exact_values(expr, (), labels).astype(bool)
         return np.asarray(compiled(expr)((), labels))
+
+
+def present_only(expr: Expr, operands: Sequence[Array], mask: Array | None) -> tuple[Expr, Sequence[Array]]:
+    """An expression that refuses no value of an absent cell, and its operands."""
+    if mask is None:
+        return expr, operands
+    safe = guarded(expr, Arg(len(operands)))
+    return (expr, operands) if safe == expr else (safe, [*operands, mask])
 
 
 def evaluate(
@@ -119,7 +133,7 @@ def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple
 
 def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
     """Whether summing `terms` values of an expression might leave int64 anywhere in it."""
-    if not any(operands[i].dtype == np.int64 for i in args_of(expr)):
+    if not labels_of(expr) and not any(operands[i].dtype == np.int64 for i in args_of(expr)):
         return False
     bounds = [largest(o) if o.dtype in (np.int64, np.bool_) else 0 for o in operands]
     bound = magnitude(expr, bounds, {name: largest(values) for name, values in labels.items()})

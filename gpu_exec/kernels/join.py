@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from gpu_exec.kernels.contract import contract
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, exact_values, largest, may_wrap, to_int64
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, exact_values, largest, may_wrap, present_only, to_int64
 from planner.dtypes import BOOL, DType, identity, reduce_dtype
 from planner.relation_type import Label
 from planner.scalar import Arg, Call, Expr, labels_of, magnitude, text, typed
@@ -121,18 +121,19 @@ class JoinKernel:
         self, operands: Sequence[Array], labels: Mapping[Label, Array], mask: Array | None, shape: tuple[int, ...]
     ) -> tuple[Array, Array | None]:
         inner = tuple(range(1 + len(self.subscripts.output), len(shape)))
+        combine, operands = present_only(self.combine, operands, mask)
         if self.reduce is None:
-            return _finish(evaluate(self.combine, operands, labels, self.combined, shape), mask, self.masked)
+            return _finish(evaluate(combine, operands, labels, self.combined, shape), mask, self.masked)
         start = identity(self.reduce, self.dtype)
         ufunc, where = UFUNCS[self.reduce], True if mask is None else mask
         terms = math.prod(shape[axis] for axis in inner)
         with np.errstate(all="ignore"):
             if self.dtype.name == "int64" and self._wide(operands, labels, terms):
-                wide = np.broadcast_to(exact_values(self.combine, operands, labels), shape)
+                wide = np.broadcast_to(exact_values(combine, operands, labels), shape)
                 exact = ufunc.reduce(wide, axis=inner, where=where, initial=start)
                 out = to_int64(np.asarray(exact, object), f"{self.reduce} of {text(self.combine)}")
             else:
-                values = evaluate(self.combine, operands, labels, self.combined, shape)
+                values = evaluate(combine, operands, labels, self.combined, shape)
                 dtype = np.dtype(self.dtype.name) if self.reduce in ("sum", "prod") else None
                 out = np.asarray(ufunc.reduce(values, axis=inner, dtype=dtype, where=where, initial=start))
         return _finish(out, None if mask is None else np.asarray(mask.any(axis=inner)), self.masked)
