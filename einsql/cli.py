@@ -14,10 +14,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
+from sqlglot.dialects.dialect import Dialect
 from typer.core import TyperGroup
 
 from einsql.query import Query
-from einsql.query_file import QueryFile, read_query_file, verify
+from einsql.query_file import FORMS, QueryFile, read_query_file, verify
 from einsql.relation import Relation
 from einsql.session import Session
 from planner.errors import EinsqlError, ExecutionError, PlanError
@@ -86,7 +87,7 @@ def run_command(
 @app.command("explain")
 def explain_command(
     file: File,
-    form: Annotated[str, typer.Option(help="logical, relational, sql or program")] = "relational",
+    form: Annotated[str, typer.Option(help=", ".join(FORMS))] = "relational",
     engine: EngineOption = None,
     devices: Devices = None,
     parts: Parts = None,
@@ -96,6 +97,10 @@ def explain_command(
 ) -> None:
     """Print the plan of a query file in one of its forms."""
     options = _options(engine, devices, parts, tile)
+    if form not in FORMS:
+        raise typer.BadParameter(f"no form {form!r}; forms are {', '.join(FORMS)}", param_hint="--form")
+    if dialect is not None and dialect not in Dialect.classes:
+        raise typer.BadParameter(f"no dialect {dialect!r}", param_hint="--dialect")
     if dialect is not None and form != "sql":
         raise typer.BadParameter(f"a dialect belongs to --form sql, not to {form}")
     with _one_message(debug), Session() as session:

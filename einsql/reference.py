@@ -142,7 +142,7 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
         values = values.astype(object)
     filled = np.where(present, values, start)
     with np.errstate(all="ignore"):
-        out = np.asarray(ufunc.reduce(filled, axis=axes))
+        out = np.asarray(ufunc.reduce(filled, axis=axes, initial=start))
         errors = np.where(present, bound, 0)
         if node.reduce in ("max", "min"):
             error = errors.max(axis=axes, initial=0)

@@ -263,7 +263,7 @@ def _from_coordinates(
         )
     if complete and storage.dense is not False:
         whole = np.zeros(shape, np.dtype(dtype.name))
-        whole[tuple(coordinates.T)] = values
+        whole[tuple(coordinates.T)] = values if shape else values[0]
         return from_dense(whole, RelationType(labels, storage.cuts(labels, shape), dtype))
     presence = "complete" if complete else "cells"
     if storage.cut:

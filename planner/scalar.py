@@ -323,7 +323,9 @@ def guarded(expr: Expr, where: Expr | None = None) -> Expr:
 
 def _may_refuse(expr: Expr) -> bool:
     """Whether computing a value of `expr` may raise."""
-    return (isinstance(expr, Call) and expr.op in ("intdiv", "mod")) or (isinstance(expr, Cast) and expr.dtype == INT64)
+    if isinstance(expr, Cast):
+        return expr.dtype == INT64 and not isinstance(expr.arg, Const)
+    return isinstance(expr, Call) and expr.op in ("intdiv", "mod")
 
 
 def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int:

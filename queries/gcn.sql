@@ -3,6 +3,7 @@
 -- relation: X f32[node=34 d=16]
 -- relation: W1 f32[d=16 h=8] scale 0.25
 -- relation: W2 f32[h=8 y=4] scale 0.35
+-- devices: 2
 WITH degree AS (
   SELECT src AS node, CAST(SUM(val) + 1 AS FLOAT) AS val FROM edges GROUP BY src
 ), adjacency AS (
@@ -47,34 +48,37 @@ x2         := einsum [node h],[h y]->[node y] hidden, W2                        
 n2         := einsum [node dst],[dst y]->[node y] adjacency, x2                                                                 f32[node=34 y=4] sparse      544 B   9.2 KFLOP
 e2         := einsum [node y],[node y],[node]->[node y] keep(x0 + x1 / x2) n2, x2, degree                                       f32[node=34 y=4] sparse      544 B    272 FLOP
 ---- relational
-EXPLAIN   1 device   794 kernel calls   0 exchanges   moves 0 B   peak 4.4 KiB per device
+EXPLAIN   2 devices   794 kernel calls   3 exchanges   moves 1.7 KiB   peak 2.5 KiB per device
 
-operator                                                                                                                                     keys                 rows  block           placement  cost
-e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] keep(x0 + x1 / x2)                                                          NODE y                 34  f32[y=4] of 34  Single     34 calls  272 FLOP
-├─ n2: Aggregate sum by (NODE y)                                                                                                             NODE y                 34  f32[y=4] of 34  Single
-│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                                                   NODE y DST            156                  Single     156 calls  9.2 KFLOP
-│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] keep(f32(x0) / sqrt(x1 * x2))                                SRC DST               156  f32 of 1156     Single     156 calls  2.3 KFLOP
-│     │  ├─ Scan edges                                                                                                                       SRC DST               156  i64 of 1156     Single
-│     │  ├─ degree: Map f32(x0 + 1)                                                                                                          NODE                   34  f32 of 34       Single     34 calls
-│     │  │  └─ e1: Aggregate sum by (NODE)                                                                                                   NODE                   34  i64 of 34       Single
-│     │  │     └─ Join on ()  contract [node dst]->[node]                                                                                    NODE DST              156                  Single     156 calls  1.2 KFLOP
-│     │  │        └─ Scan edges                                                                                                              SRC DST               156  i64 of 1156     Single
-│     │  └─ Map degree                                                                                                                       (shared, see above)
-│     └─ x2: Aggregate sum by (NODE y)                                                                                                       NODE y                 34  f32[y=4] of 34  Single
-│        └─ Join on (h)  contract [node h],[h y]->[node y]                                                                                   NODE y h               34                  Single     34 calls  2.2 KFLOP
-│           ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] keep(case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)))  NODE h                 34  f32[h=8] of 34  Single     34 calls  544 FLOP
-│           │  ├─ n1: Aggregate sum by (NODE h)                                                                                              NODE h                 34  f32[h=8] of 34  Single
-│           │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                                                                    NODE h DST            156                  Single     156 calls  18.5 KFLOP
-│           │  │     ├─ Join adjacency                                                                                                       (shared, see above)
-│           │  │     └─ x1: Aggregate sum by (NODE h)                                                                                        NODE h                 34  f32[h=8]        Single
-│           │  │        └─ Join on (d)  contract [node d],[d h]->[node h]                                                                    NODE h d               34                  Single     34 calls  8.7 KFLOP
-│           │  │           ├─ Scan X                                                                                                         NODE d                 34  f32[d=16]       Single
-│           │  │           └─ Scan W1                                                                                                        d h                     1  f32[d=16 h=8]   Single
-│           │  ├─ Join x1                                                                                                                    (shared, see above)
-│           │  └─ Map degree                                                                                                                 (shared, see above)
-│           └─ Scan W2                                                                                                                       h y                     1  f32[h=8 y=4]    Single
-├─ Join x2                                                                                                                                   (shared, see above)
-└─ Map degree                                                                                                                                (shared, see above)
+operator                                                                                                                                        keys                 rows  block           placement      cost
+e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] keep(x0 + x1 / x2)                                                             NODE y                 34  f32[y=4] of 34  Sharded(node)  34 calls  272 FLOP
+├─ n2: Aggregate sum by (NODE y)                                                                                                                NODE y                 34  f32[y=4] of 34  Sharded(node)
+│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                                                      NODE y DST            156                  Sharded(node)  156 calls  9.2 KFLOP
+│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] keep(f32(x0) / sqrt(x1 * x2))                                   SRC DST               156  f32 of 1156     Sharded(src)   156 calls  2.3 KFLOP
+│     │  ├─ Scan edges                                                                                                                          SRC DST               156  i64 of 1156     Sharded(src)
+│     │  ├─ degree: Map f32(x0 + 1)                                                                                                             NODE                   34  f32 of 34       Sharded(node)  34 calls
+│     │  │  └─ e1: Aggregate sum by (NODE)                                                                                                      NODE                   34  i64 of 34       Sharded(node)
+│     │  │     └─ Join on ()  contract [node dst]->[node]                                                                                       NODE DST              156                  Sharded(node)  156 calls  1.2 KFLOP
+│     │  │        └─ Scan edges                                                                                                                 SRC DST               156  i64 of 1156     Sharded(src)
+│     │  └─ Exchange degree                                                                                                                     NODE                   34  f32 of 34       Replicated     moves 136 B
+│     │     └─ Map degree                                                                                                                       (shared, see above)
+│     └─ Exchange x2                                                                                                                            NODE y                 34  f32[y=4] of 34  Replicated     moves 544 B
+│        └─ x2: Aggregate sum by (NODE y)                                                                                                       NODE y                 34  f32[y=4] of 34  Sharded(node)
+│           └─ Join on (h)  contract [node h],[h y]->[node y]                                                                                   NODE y h               34                  Sharded(node)  34 calls  2.2 KFLOP
+│              ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] keep(case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)))  NODE h                 34  f32[h=8] of 34  Sharded(node)  34 calls  544 FLOP
+│              │  ├─ n1: Aggregate sum by (NODE h)                                                                                              NODE h                 34  f32[h=8] of 34  Sharded(node)
+│              │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                                                                    NODE h DST            156                  Sharded(node)  156 calls  18.5 KFLOP
+│              │  │     ├─ Join adjacency                                                                                                       (shared, see above)
+│              │  │     └─ Exchange x1                                                                                                          NODE h                 34  f32[h=8]        Replicated     moves 1.1 KiB
+│              │  │        └─ x1: Aggregate sum by (NODE h)                                                                                     NODE h                 34  f32[h=8]        Sharded(node)
+│              │  │           └─ Join on (d)  contract [node d],[d h]->[node h]                                                                 NODE h d               34                  Sharded(node)  34 calls  8.7 KFLOP
+│              │  │              ├─ Scan X                                                                                                      NODE d                 34  f32[d=16]       Sharded(node)
+│              │  │              └─ Scan W1                                                                                                     d h                     1  f32[d=16 h=8]   Replicated
+│              │  ├─ Join x1                                                                                                                    (shared, see above)
+│              │  └─ Map degree                                                                                                                 (shared, see above)
+│              └─ Scan W2                                                                                                                       h y                     1  f32[h=8 y=4]    Replicated
+├─ Join x2                                                                                                                                      (shared, see above)
+└─ Map degree                                                                                                                                   (shared, see above)
 ---- sql
 CREATE TEMPORARY TABLE e1 AS
 SELECT
@@ -233,41 +237,54 @@ DROP TABLE degree;
 
 SELECT * FROM e2;
 ---- program
-program on host:0   794 kernel calls   0 exchanges   moves 0 bytes   peak 4536 bytes per device
+program on host:0 host:1   794 kernel calls   3 exchanges   moves 1768 bytes   peak 2564 bytes per device
 
 pipeline 0
-  %0  = scan "edges"  ->  i64[src=34/34 dst=34/34] scalar blocks Single  "edges"
-        rows 156   calls 0   moved 0   held 1248
-  %1  = join %0 sum [node dst]->[node] x0 over (node=34/34 dst=34/34) work Single  ->  i64[node=34/34] scalar blocks Single  "e1"
-        rows 34   calls 156   moved 0   held 272
-  %2  = map %1 f32(x0 + 1)  ->  f32[node=34/34] scalar blocks Single  "degree"
-        rows 34   calls 34   moved 0   held 136
+  %0  = scan "edges"  ->  i64[src=34/34 dst=34/34] scalar blocks Sharded(src)  "edges"
+        rows 156   calls 0   moved 0   held 640 608
+  %1  = join %0 sum [node dst]->[node] x0 over (node=34/34 dst=34/34) work Sharded(node)  ->  i64[node=34/34] scalar blocks Sharded(node)  "e1"
+        rows 34   calls 156   moved 0   held 136 136
+  %2  = map %1 f32(x0 + 1)  ->  f32[node=34/34] scalar blocks Sharded(node)  "degree"
+        rows 34   calls 34   moved 0   held 68 68
         free %1
-  %3  = join %0, %2, %2 keep [src dst],[src],[dst]->[src dst] f32(x0) / sqrt(x1 * x2) over (src=34/34 dst=34/34) work Single  ->  f32[src=34/34 dst=34/34] scalar blocks Single  "adjacency"
-        rows 156   calls 156   moved 0   held 624
-        free %0
-  %4  = scan "X"  ->  f32[node=34/34 d=16] Single  "X"
-        rows 34   calls 0   moved 0   held 2176
-  %5  = scan "W1"  ->  f32[d=16 h=8] Single  "W1"
-        rows 1   calls 0   moved 0   held 512
-  %6  = join %4, %5 sum [node d],[d h]->[node h] x0 * x1 over (node=34/34 h=8 d=16) work Single  ->  f32[node=34/34 h=8] Single  "x1"
-        rows 34   calls 34   moved 0   held 1088
-        free %4 %5
-  %7  = join %3, %6 sum [node dst],[dst h]->[node h] x0 * x1 over (node=34/34 h=8 dst=34/34) work Single  ->  f32[node=34/34 h=8] blocks Single  "n1"
-        rows 34   calls 156   moved 0   held 1088
-  %8  = join %7, %6, %2 keep [node h],[node h],[node]->[node h] case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)) over (node=34/34 h=8) work Single  ->  f32[node=34/34 h=8] blocks Single  "hidden"
-        rows 34   calls 34   moved 0   held 1088
-        free %6 %7
-  %9  = scan "W2"  ->  f32[h=8 y=4] Single  "W2"
-        rows 1   calls 0   moved 0   held 128
-  %10 = join %8, %9 sum [node h],[h y]->[node y] x0 * x1 over (node=34/34 y=4 h=8) work Single  ->  f32[node=34/34 y=4] blocks Single  "x2"
-        rows 34   calls 34   moved 0   held 544
-        free %8 %9
-  %11 = join %3, %10 sum [node dst],[dst y]->[node y] x0 * x1 over (node=34/34 y=4 dst=34/34) work Single  ->  f32[node=34/34 y=4] blocks Single  "n2"
-        rows 34   calls 156   moved 0   held 544
-        free %3
-  %12 = join %11, %10, %2 keep [node y],[node y],[node]->[node y] x0 + x1 / x2 over (node=34/34 y=4) work Single  ->  f32[node=34/34 y=4] blocks Single  "e2"
-        rows 34   calls 34   moved 0   held 544
-        free %2 %10 %11
+  %3  = exchange %2  ->  f32[node=34/34] scalar blocks Replicated  "degree"
+        rows 34   calls 0   moved 136   held 136 136
 
-emit %12
+pipeline 1
+  %4  = join %0, %2, %3 keep [src dst],[src],[dst]->[src dst] f32(x0) / sqrt(x1 * x2) over (src=34/34 dst=34/34) work Sharded(src)  ->  f32[src=34/34 dst=34/34] scalar blocks Sharded(src)  "adjacency"
+        rows 156   calls 156   moved 0   held 320 304
+        free %0 %3
+  %5  = scan "X"  ->  f32[node=34/34 d=16] Sharded(node)  "X"
+        rows 34   calls 0   moved 0   held 1088 1088
+  %6  = scan "W1"  ->  f32[d=16 h=8] Replicated  "W1"
+        rows 1   calls 0   moved 0   held 512 512
+  %7  = join %5, %6 sum [node d],[d h]->[node h] x0 * x1 over (node=34/34 h=8 d=16) work Sharded(node)  ->  f32[node=34/34 h=8] Sharded(node)  "x1"
+        rows 34   calls 34   moved 0   held 544 544
+        free %5 %6
+  %8  = exchange %7  ->  f32[node=34/34 h=8] Replicated  "x1"
+        rows 34   calls 0   moved 1088   held 1088 1088
+
+pipeline 2
+  %9  = join %4, %8 sum [node dst],[dst h]->[node h] x0 * x1 over (node=34/34 h=8 dst=34/34) work Sharded(node)  ->  f32[node=34/34 h=8] blocks Sharded(node)  "n1"
+        rows 34   calls 156   moved 0   held 544 544
+        free %8
+  %10 = join %9, %7, %2 keep [node h],[node h],[node]->[node h] case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)) over (node=34/34 h=8) work Sharded(node)  ->  f32[node=34/34 h=8] blocks Sharded(node)  "hidden"
+        rows 34   calls 34   moved 0   held 544 544
+        free %7 %9
+  %11 = scan "W2"  ->  f32[h=8 y=4] Replicated  "W2"
+        rows 1   calls 0   moved 0   held 128 128
+  %12 = join %10, %11 sum [node h],[h y]->[node y] x0 * x1 over (node=34/34 y=4 h=8) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "x2"
+        rows 34   calls 34   moved 0   held 272 272
+        free %10 %11
+  %13 = exchange %12  ->  f32[node=34/34 y=4] blocks Replicated  "x2"
+        rows 34   calls 0   moved 544   held 544 544
+
+pipeline 3
+  %14 = join %4, %13 sum [node dst],[dst y]->[node y] x0 * x1 over (node=34/34 y=4 dst=34/34) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "n2"
+        rows 34   calls 156   moved 0   held 272 272
+        free %4 %13
+  %15 = join %14, %12, %2 keep [node y],[node y],[node]->[node y] x0 + x1 / x2 over (node=34/34 y=4) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "e2"
+        rows 34   calls 34   moved 0   held 272 272
+        free %2 %12 %14
+
+emit %15

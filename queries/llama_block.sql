@@ -10,6 +10,7 @@
 -- relation: W_up f32[d=1024 f=2816] scale 0.03
 -- relation: W_down f32[f=2816 d=1024] scale 0.02
 -- relation: pair f32[c=2 c2=2] ones
+-- devices: 2
 WITH square AS (
   SELECT t, CAST(AVG(val * val) AS FLOAT) AS val FROM X GROUP BY t
 ), x1 AS (
@@ -132,76 +133,78 @@ W_down       := input                                                           
 mlp          := einsum tf,fd->td hidden, W_down                                                                                                                                                                                                                          f32[t=256 d=1024]           1.0 MiB    1.5 GFLOP
 e6           := einsum td,td->td keep(x0 + x1) y, mlp                                                                                                                                                                                                                    f32[t=256 d=1024]           1.0 MiB  262.1 KFLOP
 ---- relational
-EXPLAIN   1 device   27 kernel calls   0 exchanges   moves 0 B   peak 18.5 MiB per device
+EXPLAIN   2 devices   160 kernel calls   2 exchanges   moves 2.0 MiB   peak 14.8 MiB per device
 
-operator                                                                                                                                                                                                                                                                                             keys                 rows  block                      placement  cost
-e6: Join on (t d)  combine td,td->td keep(x0 + x1)                                                                                                                                                                                                                                                   t d                     1  f32[t=256 d=1024]          Single     1 call  262.1 KFLOP
-├─ y: Join on (t d)  combine td,td->td keep(x0 + x1)                                                                                                                                                                                                                                                 t d                     1  f32[t=256 d=1024]          Single     1 call  262.1 KFLOP
-│  ├─ Scan X                                                                                                                                                                                                                                                                                         t d                     1  f32[t=256 d=1024]          Single
-│  └─ attention: Aggregate sum by (t d)                                                                                                                                                                                                                                                              t d                     1  f32[t=256 d=1024]          Single
-│     └─ Join on (h e c)  contract thec,hecd->td                                                                                                                                                                                                                                                     t d h e c               1                             Single     1 call  536.9 MFLOP
-│        ├─ head: Aggregate sum by (t h e c)                                                                                                                                                                                                                                                         t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │  └─ Join on (h s)  contract tsh,shec->thec                                                                                                                                                                                                                                                t h e c s               1                             Single     1 call  134.2 MFLOP
-│        │     ├─ probability: Join on (t h)  combine tsh,th->tsh keep(x0 / x1)                                                                                                                                                                                                                      t s h                   1  f32[t=256 s=256 h=16]      Single     1 call  1.0 MFLOP
-│        │     │  ├─ weight: Join on (t h)  combine tsh,th->tsh keep(exp(x0 - x1))                                                                                                                                                                                                                   t s h                   1  f32[t=256 s=256 h=16]      Single     1 call  1.0 MFLOP
-│        │     │  │  ├─ score: Map case(s <= t, x0 / f32(sqrt(64.0)), f32(-inf))                                                                                                                                                                                                                     t s h                   1  f32[t=256 s=256 h=16]      Single     1 call
-│        │     │  │  │  └─ e3: Aggregate sum by (t s h)                                                                                                                                                                                                                                              t s h                   1  f32[t=256 s=256 h=16]      Single
-│        │     │  │  │     └─ Join on (h e c)  contract thec,shec->tsh                                                                                                                                                                                                                               t s h e c               1                             Single     1 call  134.2 MFLOP
-│        │     │  │  │        ├─ q_turned: Aggregate sum by (t h e c)                                                                                                                                                                                                                                t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │     │  │  │        │  └─ Join on (c2)  contract [t h e c2],[c c2]->[t h e c] sum(x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))))  t h e c c2              1                             Single     1 call  1.0 MFLOP
-│        │     │  │  │        │     ├─ q: Aggregate sum by (t h e c)                                                                                                                                                                                                                                 t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │     │  │  │        │     │  └─ Join on (d)  contract td,dhec->thec                                                                                                                                                                                                                        t h e c d               1                             Single     1 call  536.9 MFLOP
-│        │     │  │  │        │     │     ├─ x1: Join on (t d)  combine td,t,d->td keep(x0 * x2 / sqrt(x1 + f32(1e-05)))                                                                                                                                                                             t d                     1  f32[t=256 d=1024]          Single     1 call  524.3 KFLOP
-│        │     │  │  │        │     │     │  ├─ Scan X                                                                                                                                                                                                                                               t d                     1  f32[t=256 d=1024]          Single
-│        │     │  │  │        │     │     │  ├─ square: Join on (t)  combine t,t->t keep(f32(x0 / x1))                                                                                                                                                                                               t                       1  f32[t=256]                 Single     1 call  256 FLOP
-│        │     │  │  │        │     │     │  │  ├─ e1: Aggregate sum by (t)                                                                                                                                                                                                                          t                       1  f32[t=256]                 Single
-│        │     │  │  │        │     │     │  │  │  └─ Join on ()  contract td->t sum(x0 * x0)                                                                                                                                                                                                        t d                     1                             Single     1 call  262.1 KFLOP
-│        │     │  │  │        │     │     │  │  │     └─ Scan X                                                                                                                                                                                                                                      t d                     1  f32[t=256 d=1024]          Single
-│        │     │  │  │        │     │     │  │  └─ e2: Aggregate sum by (t)                                                                                                                                                                                                                          t                       1  f32[t=256]                 Single
-│        │     │  │  │        │     │     │  │     └─ Join on ()  contract td->t sum(f32(1))                                                                                                                                                                                                         t d                     1                             Single     1 call  262.1 KFLOP
-│        │     │  │  │        │     │     │  │        └─ Scan X                                                                                                                                                                                                                                      t d                     1  f32[t=256 d=1024]          Single
-│        │     │  │  │        │     │     │  └─ Scan G_attention                                                                                                                                                                                                                                     d                       1  f32[d=1024]                Single
-│        │     │  │  │        │     │     └─ Scan W_q                                                                                                                                                                                                                                                d h e c                 1  f32[d=1024 h=16 e=32 c=2]  Single
-│        │     │  │  │        │     └─ Scan pair                                                                                                                                                                                                                                                     c c2                    1  f32[c=2 c2=2]              Single
-│        │     │  │  │        └─ k_turned: Aggregate sum by (t h e c)                                                                                                                                                                                                                                t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │     │  │  │           └─ Join on (c2)  contract [t h e c2],[c c2]->[t h e c] sum(x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))))  t h e c c2              1                             Single     1 call  1.0 MFLOP
-│        │     │  │  │              ├─ k: Aggregate sum by (t h e c)                                                                                                                                                                                                                                 t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │     │  │  │              │  └─ Join on (d)  contract td,dhec->thec                                                                                                                                                                                                                        t h e c d               1                             Single     1 call  536.9 MFLOP
-│        │     │  │  │              │     ├─ Join x1                                                                                                                                                                                                                                                 (shared, see above)
-│        │     │  │  │              │     └─ Scan W_k                                                                                                                                                                                                                                                d h e c                 1  f32[d=1024 h=16 e=32 c=2]  Single
-│        │     │  │  │              └─ Scan pair                                                                                                                                                                                                                                                     c c2                    1  f32[c=2 c2=2]              Single
-│        │     │  │  └─ top: Aggregate max by (t h)                                                                                                                                                                                                                                                  t h                     1  f32[t=256 h=16]            Single
-│        │     │  │     └─ Join on ()  contract tsh->th max(x0)                                                                                                                                                                                                                                      t h s                   1                             Single     1 call  1.0 MFLOP
-│        │     │  │        └─ Map score                                                                                                                                                                                                                                                              (shared, see above)
-│        │     │  └─ total: Aggregate sum by (t h)                                                                                                                                                                                                                                                   t h                     1  f32[t=256 h=16]            Single
-│        │     │     └─ Join on ()  contract tsh->th                                                                                                                                                                                                                                                 t h s                   1                             Single     1 call  1.0 MFLOP
-│        │     │        └─ Join weight                                                                                                                                                                                                                                                               (shared, see above)
-│        │     └─ v: Aggregate sum by (t h e c)                                                                                                                                                                                                                                                      t h e c                 1  f32[t=256 h=16 e=32 c=2]   Single
-│        │        └─ Join on (d)  contract td,dhec->thec                                                                                                                                                                                                                                             t h e c d               1                             Single     1 call  536.9 MFLOP
-│        │           ├─ Join x1                                                                                                                                                                                                                                                                      (shared, see above)
-│        │           └─ Scan W_v                                                                                                                                                                                                                                                                     d h e c                 1  f32[d=1024 h=16 e=32 c=2]  Single
-│        └─ Scan W_o                                                                                                                                                                                                                                                                                 h e c d                 1  f32[h=16 e=32 c=2 d=1024]  Single
-└─ mlp: Aggregate sum by (t d)                                                                                                                                                                                                                                                                       t d                     1  f32[t=256 d=1024]          Single
-   └─ Join on (f)  contract tf,fd->td                                                                                                                                                                                                                                                                t d f                   1                             Single     1 call  1.5 GFLOP
-      ├─ hidden: Join on (t f)  combine tf,tf->tf keep(silu(x0) * x1)                                                                                                                                                                                                                                t f                     1  f32[t=256 f=2816]          Single     1 call  720.9 KFLOP
-      │  ├─ gate: Aggregate sum by (t f)                                                                                                                                                                                                                                                             t f                     1  f32[t=256 f=2816]          Single
-      │  │  └─ Join on (d)  contract td,df->tf                                                                                                                                                                                                                                                       t f d                   1                             Single     1 call  1.5 GFLOP
-      │  │     ├─ y1: Join on (t d)  combine td,t,d->td keep(x0 * x2 / sqrt(x1 + f32(1e-05)))                                                                                                                                                                                                        t d                     1  f32[t=256 d=1024]          Single     1 call  524.3 KFLOP
-      │  │     │  ├─ Join y                                                                                                                                                                                                                                                                          (shared, see above)
-      │  │     │  ├─ y_square: Join on (t)  combine t,t->t keep(f32(x0 / x1))                                                                                                                                                                                                                        t                       1  f32[t=256]                 Single     1 call  256 FLOP
-      │  │     │  │  ├─ e4: Aggregate sum by (t)                                                                                                                                                                                                                                                     t                       1  f32[t=256]                 Single
-      │  │     │  │  │  └─ Join on ()  contract td->t sum(x0 * x0)                                                                                                                                                                                                                                   t d                     1                             Single     1 call  262.1 KFLOP
-      │  │     │  │  │     └─ Join y                                                                                                                                                                                                                                                                 (shared, see above)
-      │  │     │  │  └─ e5: Aggregate sum by (t)                                                                                                                                                                                                                                                     t                       1  f32[t=256]                 Single
-      │  │     │  │     └─ Join on ()  contract td->t sum(f32(1))                                                                                                                                                                                                                                    t d                     1                             Single     1 call  262.1 KFLOP
-      │  │     │  │        └─ Join y                                                                                                                                                                                                                                                                 (shared, see above)
-      │  │     │  └─ Scan G_mlp                                                                                                                                                                                                                                                                      d                       1  f32[d=1024]                Single
-      │  │     └─ Scan W_gate                                                                                                                                                                                                                                                                        d f                     1  f32[d=1024 f=2816]         Single
-      │  └─ up: Aggregate sum by (t f)                                                                                                                                                                                                                                                               t f                     1  f32[t=256 f=2816]          Single
-      │     └─ Join on (d)  contract td,df->tf                                                                                                                                                                                                                                                       t f d                   1                             Single     1 call  1.5 GFLOP
-      │        ├─ Join y1                                                                                                                                                                                                                                                                            (shared, see above)
-      │        └─ Scan W_up                                                                                                                                                                                                                                                                          d f                     1  f32[d=1024 f=2816]         Single
-      └─ Scan W_down                                                                                                                                                                                                                                                                                 f d                     1  f32[f=2816 d=1024]         Single
+operator                                                                                                                                                                                                                                                                                                keys                 rows  block                    placement   cost
+e6: Join on (T D)  combine td,td->td keep(x0 + x1)                                                                                                                                                                                                                                                      T D                     4  f32[t=128 d=512]         Sharded(t)  4 calls  262.1 KFLOP
+├─ y: Join on (T D)  combine td,td->td keep(x0 + x1)                                                                                                                                                                                                                                                    T D                     4  f32[t=128 d=512]         Sharded(t)  4 calls  262.1 KFLOP
+│  ├─ Scan X                                                                                                                                                                                                                                                                                            T D                     4  f32[t=128 d=512]         Sharded(t)
+│  └─ attention: Aggregate sum by (T D)                                                                                                                                                                                                                                                                 T D                     4  f32[t=128 d=512]         Sharded(t)
+│     └─ Join on (H e c)  contract thec,hecd->td                                                                                                                                                                                                                                                        T D H e c               8                           Sharded(t)  8 calls  536.9 MFLOP
+│        ├─ head: Aggregate sum by (T H e c)                                                                                                                                                                                                                                                            T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │  └─ Join on (H S)  contract tsh,shec->thec                                                                                                                                                                                                                                                   T H e c S               8                           Sharded(t)  8 calls  134.2 MFLOP
+│        │     ├─ probability: Join on (T H)  combine tsh,th->tsh keep(x0 / x1)                                                                                                                                                                                                                         T S H                   8  f32[t=128 s=128 h=8]     Sharded(t)  8 calls  1.0 MFLOP
+│        │     │  ├─ weight: Join on (T H)  combine tsh,th->tsh keep(exp(x0 - x1))                                                                                                                                                                                                                      T S H                   8  f32[t=128 s=128 h=8]     Sharded(t)  8 calls  1.0 MFLOP
+│        │     │  │  ├─ score: Map case(s <= t, x0 / f32(sqrt(64.0)), f32(-inf))                                                                                                                                                                                                                        T S H                   8  f32[t=128 s=128 h=8]     Sharded(t)  8 calls
+│        │     │  │  │  └─ e3: Aggregate sum by (T S H)                                                                                                                                                                                                                                                 T S H                   8  f32[t=128 s=128 h=8]     Sharded(t)
+│        │     │  │  │     └─ Join on (H e c)  contract thec,shec->tsh                                                                                                                                                                                                                                  T S H e c               8                           Sharded(t)  8 calls  134.2 MFLOP
+│        │     │  │  │        ├─ q_turned: Aggregate sum by (T H e c)                                                                                                                                                                                                                                   T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │     │  │  │        │  └─ Join on (c2)  contract [t h e c2],[c c2]->[t h e c] sum(x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))))     T H e c c2              4                           Sharded(t)  4 calls  1.0 MFLOP
+│        │     │  │  │        │     ├─ q: Aggregate sum by (T H e c)                                                                                                                                                                                                                                    T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │     │  │  │        │     │  └─ Join on (D)  contract td,dhec->thec                                                                                                                                                                                                                           T H e c D               8                           Sharded(t)  8 calls  536.9 MFLOP
+│        │     │  │  │        │     │     ├─ x1: Join on (T D)  combine td,t,d->td keep(x0 * x2 / sqrt(x1 + f32(1e-05)))                                                                                                                                                                                T D                     4  f32[t=128 d=512]         Sharded(t)  4 calls  524.3 KFLOP
+│        │     │  │  │        │     │     │  ├─ Scan X                                                                                                                                                                                                                                                  T D                     4  f32[t=128 d=512]         Sharded(t)
+│        │     │  │  │        │     │     │  ├─ square: Join on (T)  combine t,t->t keep(f32(x0 / x1))                                                                                                                                                                                                  T                       2  f32[t=128]               Sharded(t)  2 calls  256 FLOP
+│        │     │  │  │        │     │     │  │  ├─ e1: Aggregate sum by (T)                                                                                                                                                                                                                             T                       2  f32[t=128]               Sharded(t)
+│        │     │  │  │        │     │     │  │  │  └─ Join on ()  contract td->t sum(x0 * x0)                                                                                                                                                                                                           T D                     4                           Sharded(t)  4 calls  262.1 KFLOP
+│        │     │  │  │        │     │     │  │  │     └─ Scan X                                                                                                                                                                                                                                         T D                     4  f32[t=128 d=512]         Sharded(t)
+│        │     │  │  │        │     │     │  │  └─ e2: Aggregate sum by (T)                                                                                                                                                                                                                             T                       2  f32[t=128]               Sharded(t)
+│        │     │  │  │        │     │     │  │     └─ Join on ()  contract td->t sum(f32(1))                                                                                                                                                                                                            T D                     4                           Sharded(t)  4 calls  262.1 KFLOP
+│        │     │  │  │        │     │     │  │        └─ Scan X                                                                                                                                                                                                                                         T D                     4  f32[t=128 d=512]         Sharded(t)
+│        │     │  │  │        │     │     │  └─ Scan G_attention                                                                                                                                                                                                                                        D                       2  f32[d=512]               Replicated
+│        │     │  │  │        │     │     └─ Scan W_q                                                                                                                                                                                                                                                   D H e c                 4  f32[d=512 h=8 e=32 c=2]  Replicated
+│        │     │  │  │        │     └─ Scan pair                                                                                                                                                                                                                                                        c c2                    1  f32[c=2 c2=2]            Replicated
+│        │     │  │  │        └─ Exchange k_turned                                                                                                                                                                                                                                                      T H e c                 4  f32[t=128 h=8 e=32 c=2]  Replicated  moves 1.0 MiB
+│        │     │  │  │           └─ k_turned: Aggregate sum by (T H e c)                                                                                                                                                                                                                                T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │     │  │  │              └─ Join on (c2)  contract [t h e c2],[c c2]->[t h e c] sum(x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))))  T H e c c2              4                           Sharded(t)  4 calls  1.0 MFLOP
+│        │     │  │  │                 ├─ k: Aggregate sum by (T H e c)                                                                                                                                                                                                                                 T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │     │  │  │                 │  └─ Join on (D)  contract td,dhec->thec                                                                                                                                                                                                                        T H e c D               8                           Sharded(t)  8 calls  536.9 MFLOP
+│        │     │  │  │                 │     ├─ Join x1                                                                                                                                                                                                                                                 (shared, see above)
+│        │     │  │  │                 │     └─ Scan W_k                                                                                                                                                                                                                                                D H e c                 4  f32[d=512 h=8 e=32 c=2]  Replicated
+│        │     │  │  │                 └─ Scan pair                                                                                                                                                                                                                                                     c c2                    1  f32[c=2 c2=2]            Replicated
+│        │     │  │  └─ top: Aggregate max by (T H)                                                                                                                                                                                                                                                     T H                     4  f32[t=128 h=8]           Sharded(t)
+│        │     │  │     └─ Join on ()  contract tsh->th max(x0)                                                                                                                                                                                                                                         T H S                   8                           Sharded(t)  8 calls  1.0 MFLOP
+│        │     │  │        └─ Map score                                                                                                                                                                                                                                                                 (shared, see above)
+│        │     │  └─ total: Aggregate sum by (T H)                                                                                                                                                                                                                                                      T H                     4  f32[t=128 h=8]           Sharded(t)
+│        │     │     └─ Join on ()  contract tsh->th                                                                                                                                                                                                                                                    T H S                   8                           Sharded(t)  8 calls  1.0 MFLOP
+│        │     │        └─ Join weight                                                                                                                                                                                                                                                                  (shared, see above)
+│        │     └─ Exchange v                                                                                                                                                                                                                                                                            T H e c                 4  f32[t=128 h=8 e=32 c=2]  Replicated  moves 1.0 MiB
+│        │        └─ v: Aggregate sum by (T H e c)                                                                                                                                                                                                                                                      T H e c                 4  f32[t=128 h=8 e=32 c=2]  Sharded(t)
+│        │           └─ Join on (D)  contract td,dhec->thec                                                                                                                                                                                                                                             T H e c D               8                           Sharded(t)  8 calls  536.9 MFLOP
+│        │              ├─ Join x1                                                                                                                                                                                                                                                                      (shared, see above)
+│        │              └─ Scan W_v                                                                                                                                                                                                                                                                     D H e c                 4  f32[d=512 h=8 e=32 c=2]  Replicated
+│        └─ Scan W_o                                                                                                                                                                                                                                                                                    H e c D                 4  f32[h=8 e=32 c=2 d=512]  Replicated
+└─ mlp: Aggregate sum by (T D)                                                                                                                                                                                                                                                                          T D                     4  f32[t=128 d=512]         Sharded(t)
+   └─ Join on (F)  contract tf,fd->td                                                                                                                                                                                                                                                                   T D F                   8                           Sharded(t)  8 calls  1.5 GFLOP
+      ├─ hidden: Join on (T F)  combine tf,tf->tf keep(silu(x0) * x1)                                                                                                                                                                                                                                   T F                     4  f32[t=128 f=1408]        Sharded(t)  4 calls  720.9 KFLOP
+      │  ├─ gate: Aggregate sum by (T F)                                                                                                                                                                                                                                                                T F                     4  f32[t=128 f=1408]        Sharded(t)
+      │  │  └─ Join on (D)  contract td,df->tf                                                                                                                                                                                                                                                          T F D                   8                           Sharded(t)  8 calls  1.5 GFLOP
+      │  │     ├─ y1: Join on (T D)  combine td,t,d->td keep(x0 * x2 / sqrt(x1 + f32(1e-05)))                                                                                                                                                                                                           T D                     4  f32[t=128 d=512]         Sharded(t)  4 calls  524.3 KFLOP
+      │  │     │  ├─ Join y                                                                                                                                                                                                                                                                             (shared, see above)
+      │  │     │  ├─ y_square: Join on (T)  combine t,t->t keep(f32(x0 / x1))                                                                                                                                                                                                                           T                       2  f32[t=128]               Sharded(t)  2 calls  256 FLOP
+      │  │     │  │  ├─ e4: Aggregate sum by (T)                                                                                                                                                                                                                                                        T                       2  f32[t=128]               Sharded(t)
+      │  │     │  │  │  └─ Join on ()  contract td->t sum(x0 * x0)                                                                                                                                                                                                                                      T D                     4                           Sharded(t)  4 calls  262.1 KFLOP
+      │  │     │  │  │     └─ Join y                                                                                                                                                                                                                                                                    (shared, see above)
+      │  │     │  │  └─ e5: Aggregate sum by (T)                                                                                                                                                                                                                                                        T                       2  f32[t=128]               Sharded(t)
+      │  │     │  │     └─ Join on ()  contract td->t sum(f32(1))                                                                                                                                                                                                                                       T D                     4                           Sharded(t)  4 calls  262.1 KFLOP
+      │  │     │  │        └─ Join y                                                                                                                                                                                                                                                                    (shared, see above)
+      │  │     │  └─ Scan G_mlp                                                                                                                                                                                                                                                                         D                       2  f32[d=512]               Replicated
+      │  │     └─ Scan W_gate                                                                                                                                                                                                                                                                           D F                     4  f32[d=512 f=1408]        Replicated
+      │  └─ up: Aggregate sum by (T F)                                                                                                                                                                                                                                                                  T F                     4  f32[t=128 f=1408]        Sharded(t)
+      │     └─ Join on (D)  contract td,df->tf                                                                                                                                                                                                                                                          T F D                   8                           Sharded(t)  8 calls  1.5 GFLOP
+      │        ├─ Join y1                                                                                                                                                                                                                                                                               (shared, see above)
+      │        └─ Scan W_up                                                                                                                                                                                                                                                                             D F                     4  f32[d=512 f=1408]        Replicated
+      └─ Scan W_down                                                                                                                                                                                                                                                                                    F D                     4  f32[f=1408 d=512]        Replicated
 ---- sql
 CREATE TEMPORARY TABLE e1 AS
 SELECT
@@ -578,105 +581,115 @@ DROP TABLE mlp;
 
 SELECT * FROM e6;
 ---- program
-program on host:0   27 kernel calls   0 exchanges   moves 0 bytes   peak 19398656 bytes per device
+program on host:0 host:1   160 kernel calls   2 exchanges   moves 2097152 bytes   peak 15466496 bytes per device
 
 pipeline 0
-  %0  = scan "X"  ->  f32[t=256 d=1024] Single  "X"
-        rows 1   calls 0   moved 0   held 1048576
-  %1  = join %0 sum td->t x0 * x0 over (t=256 d=1024) work Single  ->  f32[t=256] Single  "e1"
-        rows 1   calls 1   moved 0   held 1024
-  %2  = join %0 sum td->t f32(1) over (t=256 d=1024) work Single  ->  f32[t=256] Single  "e2"
-        rows 1   calls 1   moved 0   held 1024
-  %3  = join %1, %2 keep t,t->t f32(x0 / x1) over (t=256) work Single  ->  f32[t=256] Single  "square"
-        rows 1   calls 1   moved 0   held 1024
+  %0  = scan "X"  ->  f32[t=256/2 d=1024/2] Sharded(t)  "X"
+        rows 4   calls 0   moved 0   held 524288 524288
+  %1  = join %0 sum td->t x0 * x0 over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e1"
+        rows 2   calls 4   moved 0   held 512 512
+  %2  = join %0 sum td->t f32(1) over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e2"
+        rows 2   calls 4   moved 0   held 512 512
+  %3  = join %1, %2 keep t,t->t f32(x0 / x1) over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "square"
+        rows 2   calls 2   moved 0   held 512 512
         free %1 %2
-  %4  = scan "G_attention"  ->  f32[d=1024] Single  "G_attention"
-        rows 1   calls 0   moved 0   held 4096
-  %5  = join %0, %3, %4 keep td,t,d->td x0 * x2 / sqrt(x1 + f32(1e-05)) over (t=256 d=1024) work Single  ->  f32[t=256 d=1024] Single  "x1"
-        rows 1   calls 1   moved 0   held 1048576
+  %4  = scan "G_attention"  ->  f32[d=1024/2] Replicated  "G_attention"
+        rows 2   calls 0   moved 0   held 4096 4096
+  %5  = join %0, %3, %4 keep td,t,d->td x0 * x2 / sqrt(x1 + f32(1e-05)) over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "x1"
+        rows 4   calls 4   moved 0   held 524288 524288
         free %3 %4
-  %6  = scan "W_q"  ->  f32[d=1024 h=16 e=32 c=2] Single  "W_q"
-        rows 1   calls 0   moved 0   held 4194304
-  %7  = join %5, %6 sum td,dhec->thec x0 * x1 over (t=256 h=16 e=32 c=2 d=1024) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "q"
-        rows 1   calls 1   moved 0   held 1048576
+  %6  = scan "W_q"  ->  f32[d=1024/2 h=16/2 e=32 c=2] Replicated  "W_q"
+        rows 4   calls 0   moved 0   held 4194304 4194304
+  %7  = join %5, %6 sum td,dhec->thec x0 * x1 over (t=256/2 h=16/2 e=32 c=2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "q"
+        rows 4   calls 8   moved 0   held 524288 524288
         free %6
-  %8  = scan "pair"  ->  f32[c=2 c2=2] Single  "pair"
-        rows 1   calls 0   moved 0   held 16
-  %9  = join %7, %8 sum [t h e c2],[c c2]->[t h e c] x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))) over (t=256 h=16 e=32 c=2 c2=2) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "q_turned"
-        rows 1   calls 1   moved 0   held 1048576
+  %8  = scan "pair"  ->  f32[c=2 c2=2] Replicated  "pair"
+        rows 1   calls 0   moved 0   held 16 16
+  %9  = join %7, %8 sum [t h e c2],[c c2]->[t h e c] x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))) over (t=256/2 h=16/2 e=32 c=2 c2=2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "q_turned"
+        rows 4   calls 4   moved 0   held 524288 524288
         free %7
-  %10 = scan "W_k"  ->  f32[d=1024 h=16 e=32 c=2] Single  "W_k"
-        rows 1   calls 0   moved 0   held 4194304
-  %11 = join %5, %10 sum td,dhec->thec x0 * x1 over (t=256 h=16 e=32 c=2 d=1024) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "k"
-        rows 1   calls 1   moved 0   held 1048576
+  %10 = scan "W_k"  ->  f32[d=1024/2 h=16/2 e=32 c=2] Replicated  "W_k"
+        rows 4   calls 0   moved 0   held 4194304 4194304
+  %11 = join %5, %10 sum td,dhec->thec x0 * x1 over (t=256/2 h=16/2 e=32 c=2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "k"
+        rows 4   calls 8   moved 0   held 524288 524288
         free %10
-  %12 = join %11, %8 sum [t h e c2],[c c2]->[t h e c] x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))) over (t=256 h=16 e=32 c=2 c2=2) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "k_turned"
-        rows 1   calls 1   moved 0   held 1048576
+  %12 = join %11, %8 sum [t h e c2],[c c2]->[t h e c] x0 * f32(case(c == c2, cos(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), case(c == 1, sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))), neg(sin(f64(t) * 10000.0 ** (-2.0 * f64(e) / f64(64))))))) over (t=256/2 h=16/2 e=32 c=2 c2=2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "k_turned"
+        rows 4   calls 4   moved 0   held 524288 524288
         free %8 %11
-  %13 = join %9, %12 sum thec,shec->tsh x0 * x1 over (t=256 s=256 h=16 e=32 c=2) work Single  ->  f32[t=256 s=256 h=16] Single  "e3"
-        rows 1   calls 1   moved 0   held 4194304
-        free %9 %12
-  %14 = map %13 case(s <= t, x0 / f32(sqrt(64.0)), f32(-inf))  ->  f32[t=256 s=256 h=16] Single  "score"
-        rows 1   calls 1   moved 0   held 4194304
-        free %13
-  %15 = join %14 max tsh->th x0 over (t=256 h=16 s=256) work Single  ->  f32[t=256 h=16] Single  "top"
-        rows 1   calls 1   moved 0   held 16384
-  %16 = join %14, %15 keep tsh,th->tsh exp(x0 - x1) over (t=256 s=256 h=16) work Single  ->  f32[t=256 s=256 h=16] Single  "weight"
-        rows 1   calls 1   moved 0   held 4194304
-        free %14 %15
-  %17 = join %16 sum tsh->th x0 over (t=256 h=16 s=256) work Single  ->  f32[t=256 h=16] Single  "total"
-        rows 1   calls 1   moved 0   held 16384
-  %18 = join %16, %17 keep tsh,th->tsh x0 / x1 over (t=256 s=256 h=16) work Single  ->  f32[t=256 s=256 h=16] Single  "probability"
-        rows 1   calls 1   moved 0   held 4194304
-        free %16 %17
-  %19 = scan "W_v"  ->  f32[d=1024 h=16 e=32 c=2] Single  "W_v"
-        rows 1   calls 0   moved 0   held 4194304
-  %20 = join %5, %19 sum td,dhec->thec x0 * x1 over (t=256 h=16 e=32 c=2 d=1024) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "v"
-        rows 1   calls 1   moved 0   held 1048576
-        free %5 %19
-  %21 = join %18, %20 sum tsh,shec->thec x0 * x1 over (t=256 h=16 e=32 c=2 s=256) work Single  ->  f32[t=256 h=16 e=32 c=2] Single  "head"
-        rows 1   calls 1   moved 0   held 1048576
-        free %18 %20
-  %22 = scan "W_o"  ->  f32[h=16 e=32 c=2 d=1024] Single  "W_o"
-        rows 1   calls 0   moved 0   held 4194304
-  %23 = join %21, %22 sum thec,hecd->td x0 * x1 over (t=256 d=1024 h=16 e=32 c=2) work Single  ->  f32[t=256 d=1024] Single  "attention"
-        rows 1   calls 1   moved 0   held 1048576
-        free %21 %22
-  %24 = join %0, %23 keep td,td->td x0 + x1 over (t=256 d=1024) work Single  ->  f32[t=256 d=1024] Single  "y"
-        rows 1   calls 1   moved 0   held 1048576
-        free %0 %23
-  %25 = join %24 sum td->t x0 * x0 over (t=256 d=1024) work Single  ->  f32[t=256] Single  "e4"
-        rows 1   calls 1   moved 0   held 1024
-  %26 = join %24 sum td->t f32(1) over (t=256 d=1024) work Single  ->  f32[t=256] Single  "e5"
-        rows 1   calls 1   moved 0   held 1024
-  %27 = join %25, %26 keep t,t->t f32(x0 / x1) over (t=256) work Single  ->  f32[t=256] Single  "y_square"
-        rows 1   calls 1   moved 0   held 1024
-        free %25 %26
-  %28 = scan "G_mlp"  ->  f32[d=1024] Single  "G_mlp"
-        rows 1   calls 0   moved 0   held 4096
-  %29 = join %24, %27, %28 keep td,t,d->td x0 * x2 / sqrt(x1 + f32(1e-05)) over (t=256 d=1024) work Single  ->  f32[t=256 d=1024] Single  "y1"
-        rows 1   calls 1   moved 0   held 1048576
-        free %27 %28
-  %30 = scan "W_gate"  ->  f32[d=1024 f=2816] Single  "W_gate"
-        rows 1   calls 0   moved 0   held 11534336
-  %31 = join %29, %30 sum td,df->tf x0 * x1 over (t=256 f=2816 d=1024) work Single  ->  f32[t=256 f=2816] Single  "gate"
-        rows 1   calls 1   moved 0   held 2883584
-        free %30
-  %32 = scan "W_up"  ->  f32[d=1024 f=2816] Single  "W_up"
-        rows 1   calls 0   moved 0   held 11534336
-  %33 = join %29, %32 sum td,df->tf x0 * x1 over (t=256 f=2816 d=1024) work Single  ->  f32[t=256 f=2816] Single  "up"
-        rows 1   calls 1   moved 0   held 2883584
-        free %29 %32
-  %34 = join %31, %33 keep tf,tf->tf silu(x0) * x1 over (t=256 f=2816) work Single  ->  f32[t=256 f=2816] Single  "hidden"
-        rows 1   calls 1   moved 0   held 2883584
-        free %31 %33
-  %35 = scan "W_down"  ->  f32[f=2816 d=1024] Single  "W_down"
-        rows 1   calls 0   moved 0   held 11534336
-  %36 = join %34, %35 sum tf,fd->td x0 * x1 over (t=256 d=1024 f=2816) work Single  ->  f32[t=256 d=1024] Single  "mlp"
-        rows 1   calls 1   moved 0   held 1048576
-        free %34 %35
-  %37 = join %24, %36 keep td,td->td x0 + x1 over (t=256 d=1024) work Single  ->  f32[t=256 d=1024] Single  "e6"
-        rows 1   calls 1   moved 0   held 1048576
-        free %24 %36
+  %13 = exchange %12  ->  f32[t=256/2 h=16/2 e=32 c=2] Replicated  "k_turned"
+        rows 4   calls 0   moved 1048576   held 1048576 1048576
+        free %12
 
-emit %37
+pipeline 1
+  %14 = join %9, %13 sum thec,shec->tsh x0 * x1 over (t=256/2 s=256/2 h=16/2 e=32 c=2) work Sharded(t)  ->  f32[t=256/2 s=256/2 h=16/2] Sharded(t)  "e3"
+        rows 8   calls 8   moved 0   held 2097152 2097152
+        free %9 %13
+  %15 = map %14 case(s <= t, x0 / f32(sqrt(64.0)), f32(-inf))  ->  f32[t=256/2 s=256/2 h=16/2] Sharded(t)  "score"
+        rows 8   calls 8   moved 0   held 2097152 2097152
+        free %14
+  %16 = join %15 max tsh->th x0 over (t=256/2 h=16/2 s=256/2) work Sharded(t)  ->  f32[t=256/2 h=16/2] Sharded(t)  "top"
+        rows 4   calls 8   moved 0   held 8192 8192
+  %17 = join %15, %16 keep tsh,th->tsh exp(x0 - x1) over (t=256/2 s=256/2 h=16/2) work Sharded(t)  ->  f32[t=256/2 s=256/2 h=16/2] Sharded(t)  "weight"
+        rows 8   calls 8   moved 0   held 2097152 2097152
+        free %15 %16
+  %18 = join %17 sum tsh->th x0 over (t=256/2 h=16/2 s=256/2) work Sharded(t)  ->  f32[t=256/2 h=16/2] Sharded(t)  "total"
+        rows 4   calls 8   moved 0   held 8192 8192
+  %19 = join %17, %18 keep tsh,th->tsh x0 / x1 over (t=256/2 s=256/2 h=16/2) work Sharded(t)  ->  f32[t=256/2 s=256/2 h=16/2] Sharded(t)  "probability"
+        rows 8   calls 8   moved 0   held 2097152 2097152
+        free %17 %18
+  %20 = scan "W_v"  ->  f32[d=1024/2 h=16/2 e=32 c=2] Replicated  "W_v"
+        rows 4   calls 0   moved 0   held 4194304 4194304
+  %21 = join %5, %20 sum td,dhec->thec x0 * x1 over (t=256/2 h=16/2 e=32 c=2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "v"
+        rows 4   calls 8   moved 0   held 524288 524288
+        free %5 %20
+  %22 = exchange %21  ->  f32[t=256/2 h=16/2 e=32 c=2] Replicated  "v"
+        rows 4   calls 0   moved 1048576   held 1048576 1048576
+        free %21
+
+pipeline 2
+  %23 = join %19, %22 sum tsh,shec->thec x0 * x1 over (t=256/2 h=16/2 e=32 c=2 s=256/2) work Sharded(t)  ->  f32[t=256/2 h=16/2 e=32 c=2] Sharded(t)  "head"
+        rows 4   calls 8   moved 0   held 524288 524288
+        free %19 %22
+  %24 = scan "W_o"  ->  f32[h=16/2 e=32 c=2 d=1024/2] Replicated  "W_o"
+        rows 4   calls 0   moved 0   held 4194304 4194304
+  %25 = join %23, %24 sum thec,hecd->td x0 * x1 over (t=256/2 d=1024/2 h=16/2 e=32 c=2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "attention"
+        rows 4   calls 8   moved 0   held 524288 524288
+        free %23 %24
+  %26 = join %0, %25 keep td,td->td x0 + x1 over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "y"
+        rows 4   calls 4   moved 0   held 524288 524288
+        free %0 %25
+  %27 = join %26 sum td->t x0 * x0 over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e4"
+        rows 2   calls 4   moved 0   held 512 512
+  %28 = join %26 sum td->t f32(1) over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e5"
+        rows 2   calls 4   moved 0   held 512 512
+  %29 = join %27, %28 keep t,t->t f32(x0 / x1) over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "y_square"
+        rows 2   calls 2   moved 0   held 512 512
+        free %27 %28
+  %30 = scan "G_mlp"  ->  f32[d=1024/2] Replicated  "G_mlp"
+        rows 2   calls 0   moved 0   held 4096 4096
+  %31 = join %26, %29, %30 keep td,t,d->td x0 * x2 / sqrt(x1 + f32(1e-05)) over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "y1"
+        rows 4   calls 4   moved 0   held 524288 524288
+        free %29 %30
+  %32 = scan "W_gate"  ->  f32[d=1024/2 f=2816/2] Replicated  "W_gate"
+        rows 4   calls 0   moved 0   held 11534336 11534336
+  %33 = join %31, %32 sum td,df->tf x0 * x1 over (t=256/2 f=2816/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 f=2816/2] Sharded(t)  "gate"
+        rows 4   calls 8   moved 0   held 1441792 1441792
+        free %32
+  %34 = scan "W_up"  ->  f32[d=1024/2 f=2816/2] Replicated  "W_up"
+        rows 4   calls 0   moved 0   held 11534336 11534336
+  %35 = join %31, %34 sum td,df->tf x0 * x1 over (t=256/2 f=2816/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 f=2816/2] Sharded(t)  "up"
+        rows 4   calls 8   moved 0   held 1441792 1441792
+        free %31 %34
+  %36 = join %33, %35 keep tf,tf->tf silu(x0) * x1 over (t=256/2 f=2816/2) work Sharded(t)  ->  f32[t=256/2 f=2816/2] Sharded(t)  "hidden"
+        rows 4   calls 4   moved 0   held 1441792 1441792
+        free %33 %35
+  %37 = scan "W_down"  ->  f32[f=2816/2 d=1024/2] Replicated  "W_down"
+        rows 4   calls 0   moved 0   held 11534336 11534336
+  %38 = join %36, %37 sum tf,fd->td x0 * x1 over (t=256/2 d=1024/2 f=2816/2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "mlp"
+        rows 4   calls 8   moved 0   held 524288 524288
+        free %36 %37
+  %39 = join %26, %38 keep td,td->td x0 + x1 over (t=256/2 d=1024/2) work Sharded(t)  ->  f32[t=256/2 d=1024/2] Sharded(t)  "e6"
+        rows 4   calls 4   moved 0   held 524288 524288
+        free %26 %38
+
+emit %39

@@ -241,7 +241,7 @@ def _group(call: _Call, operands: Rows) -> Block:
         out = part if out is None else merge(str(call.reduce), *out, *part)
     assert out is not None
     mask = None if out[1] is None or out[1].all() else out[1]
-    return Block(np.ascontiguousarray(out[0]), mask, tuple(starts[0][label] for label in call.subscripts.output))
+    return Block(np.asarray(out[0], order="C"), mask, tuple(starts[0][label] for label in call.subscripts.output))
 
 
 def _contract_rows(kernel: JoinKernel, operands: Rows, starts: Sequence[dict[str, int]]) -> tuple[Array, Array | None]:

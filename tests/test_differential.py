@@ -1,0 +1,222 @@
+"""Law 1: one answer, whatever the engine, the partitioning, the devices and the placement.
+
+Payloads are small integers, so that equality needs no tolerance. Einsums are judged by NumPy over total arrays, SQL
+texts by plain DuckDB over the scalar tables, and both by the reference interpreter of the graph.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import einsql as es
+from einsql.query import Query
+from einsql.reference import evaluate
+from gpu_exec.batch import to_dense
+from planner import relational as rel
+from planner.node import postorder
+from planner.placement import radices
+from planner.program_text import parse_program
+
+ENGINES = ("host:1", "host:4", *(("duckdb",) if importlib.util.find_spec("planner.sqlgen") else ()))
+SMALL = settings(deadline=None)
+ALPHABET = "ijkl"
+
+Array = np.ndarray
+Rows = list[tuple[Any, ...]]
+
+
+# --------------------------------------------------------------------------------------------------- what is compared
+
+
+def rows_of(query: Query) -> Rows:
+    """The present cells, sorted; a NULL value is an absent cell."""
+    table = query.arrow().to_pydict()
+    return sorted(row for row in zip(*table.values(), strict=True) if row[-1] is not None)
+
+
+def check_host(query: Query) -> None:
+    """What a host run counted is what its program predicts, and the program survives its own text."""
+    program = query.host.program
+    assert parse_program(str(query.explain("program"))) == program
+    assert query.stats is not None
+    counted = (query.stats.moved_bytes, query.stats.kernel_calls, query.stats.peak_bytes)
+    assert counted == (query.plan.moved_bytes, query.plan.kernel_calls, query.plan.peak_bytes)
+
+
+def assert_same(make: Callable[..., Query], variants: Sequence[Mapping[str, Any]]) -> tuple[Rows, Array]:
+    """The result of the reference interpreter, after every variant of the query gave exactly the same."""
+    wanted = make(engine="reference")
+    rows, values = rows_of(wanted), wanted.numpy(fill=_fill(wanted))
+    for options in variants:
+        query = make(**options)
+        assert rows_of(query) == rows, options
+        got = query.numpy(fill=_fill(query))
+        assert got.dtype == values.dtype and got.shape == values.shape, options
+        np.testing.assert_array_equal(got, values, err_msg=str(options))
+        if query.engine.name == "host":
+            check_host(query)
+    return rows, values
+
+
+def _fill(query: Query) -> int | float | bool | None:
+    """SQL results have no fill of their own."""
+    return 0 if query.fill is None else None
+
+
+# -------------------------------------------------------------------------------------------------- generated einsums
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand: `labels` as subscripts write them, total values, and which cells are stored (None: it is dense)."""
+
+    labels: tuple[str, ...]
+    values: Array
+    present: Array | None
+    fill: int
+    parts: dict[str, int]
+
+    @property
+    def axes(self) -> list[str]:
+        return [f"{axis}{n}" for axis, n in zip("pqr", self.values.shape, strict=False)]
+
+    def create(self, db: es.Session, name: str) -> None:
+        axes = [axis[0] for axis in self.axes]
+        parts = {axes[i]: n for i, n in enumerate(self.parts.values())}
+        if self.present is None:
+            db.create(name, self.values, labels=axes, parts=parts, fill=self.fill)
+            return
+        at = np.argwhere(self.present)
+        columns: dict[str, Array] = {axis: at[:, i] for i, axis in enumerate(axes)}
+        stated = " ".join(f"{axis}={n}" for axis, n in zip(axes, self.values.shape, strict=True))
+        db.create(name, {**columns, "val": self.values[self.present]}, labels=stated, parts=parts, fill=self.fill)
+
+
+@dataclass(frozen=True)
+class EinsumCase:
+    operands: tuple[Operand, ...]
+    output: str
+    reduce: str
+    combine: str | None
+    requests: tuple[dict[str, Any], ...] = field(default=())
+
+    @property
+    def subscripts(self) -> str:
+        return f"{','.join(''.join(o.labels) for o in self.operands)}->{self.output}"
+
+    def expected(self) -> Array:
+        """The answer of NumPy over total arrays and the whole label space."""
+        extents = {label: n for o in self.operands for label, n in zip(o.labels, o.values.shape, strict=True)}
+        labels = [*self.output, *(label for label in extents if label not in self.output)]
+        shape = tuple(extents[label] for label in labels)
+        grid = dict(zip(labels, np.indices(shape), strict=True))
+        full = [np.broadcast_to(o.values[tuple(grid[label] for label in o.labels)], shape) for o in self.operands]
+        combined = COMBINES[self.combine](full, grid)
+        if self.reduce == "any":
+            combined = combined != 0
+        axes = tuple(range(len(self.output), len(labels)))
+        if not axes:
+            return combined
+        ufunc, start = REDUCES[self.reduce]
+        return ufunc.reduce(combined, axis=axes, initial=start)
+
+
+REDUCES: dict[str, tuple[Any, Any]] = {
+    "sum": (np.add, 0),
+    "prod": (np.multiply, 1),
+    "max": (np.maximum, -(2**63)),
+    "min": (np.minimum, 2**63 - 1),
+    "any": (np.logical_or, False),
+}
+
+Combine = Callable[[list[Array], dict[str, Array]], Array]
+COMBINES: dict[str | None, Combine] = {
+    None: lambda x, _: reduce(np.multiply, x),
+    "add": lambda x, _: reduce(np.add, x),
+    "sub": lambda x, _: reduce(np.subtract, x),
+    "min": lambda x, _: reduce(np.minimum, x),
+    "max": lambda x, _: reduce(np.maximum, x),
+    "abs(x0)": lambda x, _: np.abs(x[0]),
+    "x0 * x0 + 1": lambda x, _: x[0] * x[0] + 1,
+    "case(x0 < 0, i, x0 * 2)": lambda x, g: np.where(x[0] < 0, g["i"], x[0] * 2),
+    "abs(x0 - x1)": lambda x, _: np.abs(x[0] - x[1]),
+    "2 * x1 * x0": lambda x, _: 2 * x[0] * x[1],
+    "(x0 + 1) * x1 * i": lambda x, g: (x[0] + 1) * x[1] * g["i"],
+    "case(x1 != 0, x0 // x1, 0)": lambda x, _: np.where(x[1] != 0, np.trunc(x[0] / np.where(x[1] != 0, x[1], 1)).astype(int), 0),
+    "x0 * x1 - x2": lambda x, _: x[0] * x[1] - x[2],
+    "max(x0, x1) + x2": lambda x, _: np.maximum(x[0], x[1]) + x[2],
+}
+NEEDS = {1: ("abs(x0)", "x0 * x0 + 1", "case(x0 < 0, i, x0 * 2)"), 2: ("abs(x0 - x1)", "2 * x1 * x0", "(x0 + 1) * x1 * i", "case(x1 != 0, x0 // x1, 0)"), 3: ("x0 * x1 - x2", "max(x0, x1) + x2")}  # fmt: skip
+
+
+@st.composite
+def operands(draw: st.DrawFn, extents: Mapping[str, int], most: int) -> Operand:
+    labels = tuple(draw(st.lists(st.sampled_from(ALPHABET), max_size=3)))
+    shape = tuple(extents[label] for label in labels)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    values = rng.integers(-most, most, shape, endpoint=True)
+    present, fill = None, draw(st.sampled_from([0, 0, 0, 1]))
+    if draw(st.booleans()):
+        present = np.asarray(rng.random(shape) < draw(st.sampled_from([0.0, 0.3, 0.8])))
+        values = np.asarray(np.where(present, values, fill))
+    parts = {}
+    if draw(st.booleans()):
+        parts = {str(i): draw(st.integers(1, 4)) for i in range(len(shape))}
+    return Operand(labels, values, present, fill, parts)
+
+
+@st.composite
+def einsum_cases(draw: st.DrawFn) -> EinsumCase:
+    extents = {label: draw(st.sampled_from([0, 1, 2, 3, 4, 5, 7])) for label in ALPHABET}
+    how = draw(st.sampled_from(list(REDUCES)))
+    count = draw(st.integers(1, 3))
+    chosen = tuple(draw(operands(extents, 1 if how == "prod" else 3)) for _ in range(count))
+    known = sorted({label for o in chosen for label in o.labels})
+    output = "".join(draw(st.permutations(known))[: draw(st.integers(0, len(known)))])
+    names: list[str | None] = [None]
+    if how != "prod":  # products of larger numbers leave int64
+        names += ["add", "sub", "min", "max", *(n for n in NEEDS[count] if "i" not in n.replace("min", "") or "i" in known)]
+    combine = draw(st.sampled_from([n for n in names if n is None or _readable(n, known)]))
+    requests = tuple(draw(placed_requests(known)) for _ in range(2))
+    return EinsumCase(chosen, output, how, combine, requests)
+
+
+def _readable(combine: str, known: Sequence[str]) -> bool:
+    return "i" in known or ("i," not in combine and "* i" not in combine)
+
+
+@st.composite
+def placed_requests(draw: st.DrawFn, known: Sequence[str]) -> dict[str, Any]:
+    """An engine with 1 to 4 devices, or DuckDB, and some labels cut by parts or by tile."""
+    labels = draw(st.lists(st.sampled_from(known), unique=True)) if known else []
+    parts, tile = {}, {}
+    for label in labels:
+        (parts if draw(st.booleans()) else tile)[label] = draw(st.integers(1, 4))
+    engine = draw(st.sampled_from(["host:1", "host:2", "host:3", "host:4", *(e for e in ENGINES if "host" not in e)]))
+    return {"engine": engine, "parts": parts, "tile": tile}
+
+
+@SMALL
+@given(case=einsum_cases())
+def test_einsum_is_numpy_on_every_engine(case: EinsumCase) -> None:
+    """Reference = every engine = NumPy over total arrays, under generated cuts and device counts."""
+    with es.connect() as db:
+        for i, operand in enumerate(case.operands):
+            operand.create(db, f"X{i}")
+        names = [f"X{i}" for i in range(len(case.operands))]
+
+        def make(**options: Any) -> Query:
+            return db.einsum(case.subscripts, *names, reduce=case.reduce, combine=case.combine, **options)
+
+        _, values = assert_same(make, [{"engine": e} for e in ENGINES] + list(case.requests))
+        np.testing.assert_array_equal(values, case.expected(), err_msg=case.subscripts)
