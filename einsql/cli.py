@@ -119,9 +119,9 @@ def _one_message(debug: bool) -> Iterator[None]:
     try:
         yield
     except (EinsqlError, OSError) as error:
-        if debug:
+        if debug or (isinstance(error, OSError) and error.filename is None):  # a closed pipe is no query error
             raise
-        message = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+        message = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
         typer.echo(f"error: {message}", err=True)
         raise typer.Exit(1) from None
 

@@ -135,82 +135,59 @@ class QueryFile:
         return self.sql + "".join(f"---- {form}\n{plan.rstrip()}\n" for form, plan in plans.items())
 
 
-_SECTION = re.compile(r"^---- *(\w+) *$", re.MULTILINE)
-_HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*)")
+_SECTION = re.compile(r"---- *(\w+) *")
+_HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*?) *")
 _RELATION = re.compile(
     r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<labels>[^\]]*)\]"
-    r"(?: scale (?P<scale>[0-9.e+-]+)| from networkx (?P<graph>\w+)| (?P<ones>ones))?"
+    r"(?: scale (?P<scale>\d+(?:\.\d+)?)| from networkx (?P<graph>\w+)| (?P<ones>ones))?"
 )
 
 
 def read_query_file(path: str | Path) -> QueryFile:
     """Read a query file.
 
-    Raises   OSError when it cannot be read, SqlError with the line when its header cannot
+    Raises   OSError when it cannot be read, DataError when it is no text, SqlError with the line of a bad header
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
-    sql, *sections = _SECTION.split(text)
-    title, relations = path.stem, list[RelationSpec]()
-    options: dict[str, Any] = {}
-    for number, line in enumerate(sql.splitlines(), 1):
-        match = _HEADER.fullmatch(line.rstrip())
-        if match is None:
+    title, relations, options = path.stem, dict[str, RelationSpec](), dict[str, Any]()
+    sections: dict[str, list[str]] = {"": []}
+    form = ""
+    for number, line in enumerate(lines, 1):
+        place = _Place(number, line)
+        if section := _SECTION.fullmatch(line):
+            form = section[1]
+            if form not in FORMS or form in sections:
+                raise place.error(f"section {form!r} is unknown or there twice; sections are {', '.join(FORMS)}")
+            sections[form] = []
             continue
-        word, value = match.groups()
-        at = (number, match.start(2) + 1, line)
-        match word:
-            case "title":
-                title = value
-            case "relation":
-                relations.append(_read_relation(value, at))
-            case "devices":
-                options["devices"] = _read_number(word, value, at)
-            case _:
-                options[word] = _read_counts(word, value, at)
-    plans = {form: plan.strip("\n") + "\n" for form, plan in zip(sections[::2], sections[1::2], strict=True)}
-    return QueryFile(title, tuple(relations), options, sql.rstrip() + "\n", plans)
+        sections[form].append(line)
+        header = None if form else _HEADER.fullmatch(line)
+        match header and header.groups():
+            case ("title", title):
+                pass
+            case ("relation", value):
+                spec = place.relation(value)
+                if spec.name in relations:
+                    raise place.error(f"relation {spec.name!r} is there twice")
+                relations[spec.name] = spec
+            case ("devices", value):
+                options["devices"] = place.number("devices", value)
+            case (word, value):
+                options[word] = place.counts(word, value)
+    texts = {form: "\n".join(lines).strip("\n") + "\n" for form, lines in sections.items()}
+    return QueryFile(title, tuple(relations.values()), options, texts.pop(""), texts)
 
 
-Place = tuple[int, int, str]
+@dataclass(frozen=True)
+class _Place:
+    """A line of the header, which reads its value and points at it when it cannot."""
 
-
-def _read_relation(value: str, at: Place) -> RelationSpec:
-    match = _RELATION.fullmatch(value)
-    if match is None:
-        raise SqlError(
-            f"cannot read the relation {value!r}; written like 'A f32[i=4 j=3]', then nothing, 'scale 0.1', 'ones' "
-            f"or 'from networkx {GRAPHS[0]}'",
-            *at,
-        )
-    if match["dtype"] not in DTYPES:
-        raise SqlError(f"no dtype {match['dtype']!r}; there are {', '.join(DTYPES)}", *at)
-    extents = _read_counts("labels", match["labels"], at)
-    source = match["graph"] or match["ones"] or "seeded"
-    if match["graph"] and match["graph"] not in GRAPHS:
-        raise SqlError(f"no graph {match['graph']!r}; there are {', '.join(GRAPHS)}", *at)
-    if match["graph"] and len(extents) != 2:
-        raise SqlError(f"the edges of a graph have two labels, got {len(extents)}", *at)
-    scale = float(match["scale"] or 1)
-    return RelationSpec(match["name"], match["dtype"], tuple(extents), tuple(extents.values()), source, scale)
-
-
-def _read_counts(word: str, value: str, at: Place) -> dict[str, int]:
-    counts = {}
-    for part in value.split():
-        label, _, count = part.partition("=")
-        counts[label] = _read_number(word, count, at)
-    return counts
-
-
-def _read_number(word: str, value: str, at: Place) -> int:
-    if not value.isdecimal():
-        raise SqlError(f"cannot read {value!r} as a number of {word}", *at)
-    return int(value)
-
+    number_: int
+    line: str
 
 # ------------------------------------------------------------------------------------------------------- verification
 
@@ -242,12 +219,8 @@ class Verification:
         where = f" on a copy scaled down to {sizes}" if sizes else ""
         if self.problem:
             return f"FAILED against the reference interpreter{where}: {self.problem}"
-        if not self.query.graph.type.dtype.is_float:
-            return f"equal to the reference interpreter{where}"
-        return (
-            f"equal to the reference interpreter{where}, "
-            f"within rounding: {self.error:.1e} off where {self.allowed:.1e} is allowed"
-        )
+        rounding = f", within rounding: {self.error:.1e} off where {self.allowed:.1e} is allowed" if self.error else ""
+        return f"equal to the reference interpreter{where}{rounding}"
 
 
 def verify(file: QueryFile, query: Query, **options: Any) -> Verification:
@@ -302,9 +275,8 @@ def compare(query: Query, scaled: Mapping[str, int]) -> Verification:
     close = (finite & (off <= allowed)) | (np.isnan(got) & np.isnan(expected))
     wrong = (got != expected) & ~(close & dtype.is_float)
     problem = f"{_first(query, wrong)} is {got[wrong][0]}, not {expected[wrong][0]}" if wrong.any() else ""
-    if not off.size:
-        return Verification(query, scaled, problem)
-    return Verification(query, scaled, problem, float(off.max()), float(allowed.flat[off.argmax()]))
+    error = float(off.max(initial=0))
+    return Verification(query, scaled, problem, error, float(allowed.flat[off.argmax()]) if error else 0.0)
 
 
 def _first(query: Query, where: np.ndarray) -> str:

@@ -16,6 +16,7 @@ from planner.program import Counts, Program
 from planner.relation_type import RelationType
 from planner.scalar import Arg, Call, Const, Expr, text
 
+LONG_EXPRESSION = 40  # characters
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -64,16 +65,16 @@ def plural(n: int, word: str) -> str:
 
 def explain_logical(graph: Tensor) -> str:
     """What is asked, no decisions yet: one line per node, in order."""
-    names = _names(graph)
+    names, legend = _names(graph), _Legend()
     rows, einsums, maps, flops = [], 0, 0, 0
     for node in postorder(graph):
         work = ""
         if isinstance(node, Einsum):
             einsums, flops, work = einsums + 1, flops + node.flops, format_flops(node.flops)
         maps += isinstance(node, Map)
-        rows.append((f"{names[node]}", f":= {_describe(node, names)}", str(node.type), format_bytes(node.type.nbytes), work))
+        rows.append((f"{names[node]}", f":= {_describe(node, names, legend)}", str(node.type), format_bytes(node.type.nbytes), work))
     totals = [plural(einsums, "einsum"), plural(maps, "map"), format_flops(flops), f"output {names[graph]} {graph.type}"]
-    return "\n".join(["LOGICAL   " + "   ".join(totals), "", *columns(rows, frozenset({3, 4}))]) + "\n"
+    return "\n".join(["LOGICAL   " + "   ".join(totals), "", *columns(rows, frozenset({3, 4})), *legend.lines()]) + "\n"
 
 
 def _names(graph: Tensor) -> dict[Tensor, str]:
@@ -90,31 +91,49 @@ def _names(graph: Tensor) -> dict[Tensor, str]:
     return names
 
 
-def _describe(node: Tensor, names: dict[Tensor, str]) -> str:
+def _describe(node: Tensor, names: dict[Tensor, str], legend: _Legend) -> str:
     args = ", ".join(names[arg] for arg in node.args)
     match node:
         case Input():
             return "input" + (" rows" if node.stored.storage == "scalar" else "")
         case Einsum():
-            where = f" where {text(node.where)}" if node.where is not None else ""
-            return f"einsum {node.subscripts} {_semiring(node.combine, node.reduce, len(node.operands))}{args}{where}"
+            where = f" where {legend.short(node.where)}" if node.where is not None else ""
+            combine = _combine(node.combine, len(node.operands))
+            inner = f"({legend.short(combine)})" if combine is not None else ""
+            outer = node.reduce if node.reduce not in ("sum", None) or (inner and node.reduce) else ""
+            return " ".join(filter(None, [f"einsum {node.subscripts}", f"{outer}{inner}", args])) + where
         case Map():
-            return f"map {text(node.expr)}  {args}"
+            return f"map {legend.short(node.expr)}  {args}"
         case Filter():
-            return f"filter {text(node.where)}  {args}"
+            return f"filter {legend.short(node.where)}  {args}"
         case Fill():
             return f"fill {text(Const(node.value))}  {args}"
     raise AssertionError(node)
 
 
-def _semiring(combine: Expr, reduce: str | None, operands: int) -> str:
-    """Nothing for a sum of products; else the reduce and the combine."""
+def _combine(combine: Expr, operands: int) -> Expr | None:
+    """None for the plain product of all operands, which need not be said."""
     product: Expr = Arg(0)
     for i in range(1, operands):
         product = Call("mul", (product, Arg(i)))
-    if combine == product and reduce in ("sum", None):
-        return ""
-    return f"{reduce or 'keep'}({text(combine)}) "
+    return None if combine == product else combine
+
+
+class _Legend:
+    """Expressions too long for a column are numbered, and written out below the table."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def short(self, expr: Expr) -> str:
+        """The text of an expression, or the number under which the legend has it."""
+        whole = text(expr)
+        if len(whole) <= LONG_EXPRESSION:
+            return whole
+        return f"${self.numbers.setdefault(whole, len(self.numbers) + 1)}"
+
+    def lines(self) -> list[str]:
+        return [""] * bool(self.numbers) + [f"${number} = {whole}" for whole, number in self.numbers.items()]
 
 
 # --------------------------------------------------------------------------------------------------------- relational
@@ -135,7 +154,7 @@ def explain_plan(plan: rel.Rel, program: Program) -> str:
         f"moves {format_bytes(program.moved_bytes)}",
         f"peak {format_bytes(max(program.peak_bytes))} per device",
     ]
-    return "\n".join(["EXPLAIN   " + "   ".join(head), "", *columns(printer.rows, frozenset({2}))]) + "\n"
+    return "\n".join(["EXPLAIN   " + "   ".join(head), "", *columns(printer.rows, frozenset({2})), *printer.legend.lines()]) + "\n"
 
 
 class _TreePrinter:
@@ -145,6 +164,7 @@ class _TreePrinter:
         self.counts, self.shared = counts, shared
         self.rows: list[tuple[str, ...]] = [("operator", "keys", "rows", "block", "placement", "cost")]
         self.printed: set[rel.Rel] = set()
+        self.legend = _Legend()
 
     def visit(self, root: rel.Rel, first: str, rest: str) -> None:
         stack = [(root, first, rest)]
@@ -167,13 +187,18 @@ class _TreePrinter:
         keys, block = _keys(node.type), _block(node.type)
         placement = describe(node.placement, node.type.labels) if node.placement is not None else ""
         if not isinstance(node, rel.Join):
-            self.rows.append((f"{first}{_operator(node)}", keys, rows, block, placement, _cost(node, counts)))
+            self.rows.append((f"{first}{_operator(node, self.legend)}", keys, rows, block, placement, _cost(node, counts)))
             return rest
         calls = plural(counts.calls, "call") if counts else ""
         cost = f"{calls}  {format_flops(node.flops)}"
-        where = f" where {text(node.where)}" if node.where is not None else ""
-        how = f"{_semiring(node.combine, node.reduce, len(node.operands))}".strip()
-        join = f"Join {_on(node)}  {'contract' if node.reduce else 'combine'} {node.subscripts} {how}".rstrip() + where
+        where = f" where {self.legend.short(node.where)}" if node.where is not None else ""
+        combine = _combine(node.combine, len(node.operands))
+        how = f" ({self.legend.short(combine)})" if combine is not None else ""
+        if len(node.operands) == 1:
+            kind = f"Aggregate {node.reduce} by ({_by(node)}) of" if node.reduce else "Project"
+            self.rows.append((f"{first}{node.name}: {kind} {node.subscripts}{how}{where}", keys, rows, block, placement, cost))
+            return rest
+        join = f"Join {_on(node)}  {'contract' if node.reduce else 'combine'} {node.subscripts}{how}{where}"
         if node.reduce is None:
             self.rows.append((f"{first}{node.name}: {join}", keys, rows, block, placement, cost))
             return rest
@@ -185,14 +210,14 @@ class _TreePrinter:
         return rest + "   "
 
 
-def _operator(node: rel.Rel) -> str:
+def _operator(node: rel.Rel, legend: _Legend) -> str:
     match node:
         case rel.Scan():
             return f"Scan {node.name}"
         case rel.Map():
-            return f"{node.name}: Map {text(node.expr)}"
+            return f"{node.name}: Map {legend.short(node.expr)}"
         case rel.Filter():
-            return f"{node.name}: Filter {text(node.where)}"
+            return f"{node.name}: Filter {legend.short(node.where)}"
         case rel.Fill():
             return f"{node.name}: Fill {text(Const(node.value))}"
         case rel.Exchange():

@@ -126,9 +126,11 @@ def _class_cuts(plan: rel.Rel, classes: dict[Axis, Axis], request: Request) -> d
                 elif cut.count > 1:
                     stored.setdefault(axis, cut)
         if isinstance(node, rel.Join) and request.devices > 1:
+            if any(classes[node, label] in spread for label in node.subscripts.output):
+                continue  # one more cut would only make more kernel calls
             best = _spread(node)
             if best is not None:
-                spread.setdefault(classes[node, best], Cut(extents[best], parts=request.devices))
+                spread[classes[node, best]] = Cut(extents[best], parts=request.devices)
     return {**whole, **spread, **stored, **asked}
 
 
