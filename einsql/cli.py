@@ -217,7 +217,8 @@ def _result(result: Relation) -> list[str]:
     """Type and first cells of a result; the value itself where it has no labels."""
     kind, table = result.type, result.arrow()
     if not result.labels:
-        return [f"{table.column('val')[0].as_py()}   {kind.dtype.short}"]
+        value = table.column("val")[0].as_py()
+        return [f"{'NULL' if value is None else value}   {kind.dtype.short}"]
     inside = " ".join(f"{label}={extent}" for label, extent in zip(kind.labels, kind.extents, strict=True))
     rows = [tuple(table.column_names)]
     for row in table.slice(0, SHOWN).to_pylist():

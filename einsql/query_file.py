@@ -135,7 +135,7 @@ class QueryFile:
         return self.sql + "".join(f"---- {form}\n{plan.rstrip()}\n" for form, plan in plans.items())
 
 
-_SECTION = re.compile(r"---- *(\w+) *")
+_SECTION = re.compile(r"^---- *(\w+) *$", re.MULTILINE)
 _HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*?) *")
 _RELATION = re.compile(
     r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<labels>[^\]]*)\]"
@@ -150,44 +150,72 @@ def read_query_file(path: str | Path) -> QueryFile:
     """
     path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        sql, *sections = _SECTION.split(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
-    title, relations, options = path.stem, dict[str, RelationSpec](), dict[str, Any]()
-    sections: dict[str, list[str]] = {"": []}
-    form = ""
-    for number, line in enumerate(lines, 1):
-        place = _Place(number, line)
-        if section := _SECTION.fullmatch(line):
-            form = section[1]
-            if form not in FORMS or form in sections:
-                raise place.error(f"section {form!r} is unknown or there twice; sections are {', '.join(FORMS)}")
-            sections[form] = []
-            continue
-        sections[form].append(line)
-        header = None if form else _HEADER.fullmatch(line)
-        match header and header.groups():
-            case ("title", title):
-                pass
-            case ("relation", value):
-                spec = place.relation(value)
-                if spec.name in relations:
-                    raise place.error(f"relation {spec.name!r} is there twice")
-                relations[spec.name] = spec
-            case ("devices", value):
-                options["devices"] = place.number("devices", value)
-            case (word, value):
-                options[word] = place.counts(word, value)
-    texts = {form: "\n".join(lines).strip("\n") + "\n" for form, lines in sections.items()}
-    return QueryFile(title, tuple(relations.values()), options, texts.pop(""), texts)
+    forms = sections[::2]
+    for form in forms:
+        if form not in FORMS or forms.count(form) > 1:
+            raise SqlError(f"section {form!r} is unknown or there twice; sections are {', '.join(FORMS)}")
+    plans = {form: plan.strip("\n") + "\n" for form, plan in zip(forms, sections[1::2], strict=True)}
+    header: dict[str, Any] = {"title": path.stem}
+    relations: dict[str, RelationSpec] = {}
+    for number, line in enumerate(sql.splitlines(), 1):
+        if match := _HEADER.fullmatch(line):
+            try:
+                _read_line(match[1], match[2], header, relations)
+            except SqlError as error:
+                raise SqlError(str(error), number, match.start(2) + 1, line) from None
+    return QueryFile(header.pop("title"), tuple(relations.values()), header, sql.rstrip() + "\n", plans)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A line of the header, which reads its value and points at it when it cannot."""
+def _read_line(word: str, value: str, header: dict[str, Any], relations: dict[str, RelationSpec]) -> None:
+    match word:
+        case "title":
+            header[word] = value
+        case "devices":
+            header[word] = _read_number(word, value)
+        case "relation":
+            spec = _read_relation(value)
+            if relations.setdefault(spec.name, spec) is not spec:
+                raise SqlError(f"relation {spec.name!r} is there twice")
+        case _:
+            header[word] = _read_counts(word, value)
 
-    number_: int
-    line: str
+
+def _read_relation(value: str) -> RelationSpec:
+    match = _RELATION.fullmatch(value)
+    if match is None:
+        example = f"'A f32[i=4 j=3]', then nothing, 'scale 0.1', 'ones' or 'from networkx {GRAPHS[0]}'"
+        raise SqlError(f"cannot read the relation {value!r}; written like {example}")
+    if match["dtype"] not in DTYPES:
+        raise SqlError(f"no dtype {match['dtype']!r}; there are {', '.join(DTYPES)}")
+    extents = _read_counts("labels", match["labels"])
+    graph = match["graph"]
+    if graph and graph not in GRAPHS:
+        raise SqlError(f"no graph {graph!r}; there are {', '.join(GRAPHS)}")
+    if graph and len(extents) != 2:
+        raise SqlError(f"the edges of a graph have two labels, got {len(extents)}")
+    source = graph or match["ones"] or "seeded"
+    scale = float(match["scale"] or 1)
+    return RelationSpec(match["name"], match["dtype"], tuple(extents), tuple(extents.values()), source, scale)
+
+
+def _read_counts(word: str, value: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for part in value.split():
+        label, _, count = part.partition("=")
+        if label in counts:
+            raise SqlError(f"label {label!r} is there twice in {word}")
+        counts[label] = _read_number(word, count)
+    return counts
+
+
+def _read_number(word: str, value: str) -> int:
+    if not value.isdecimal():
+        raise SqlError(f"cannot read {value!r} as a number of {word}")
+    return int(value)
+
 
 # ------------------------------------------------------------------------------------------------------- verification
 

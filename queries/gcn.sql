@@ -34,51 +34,54 @@ FROM n2 AS n JOIN x2 AS x ON n.node = x.node AND n.y = x.y JOIN degree AS d ON n
 ---- logical
 LOGICAL   8 einsums   1 map   42.9 KFLOP   output e2 f32[node=34 y=4] sparse
 
-edges      := input rows                                                                                                        i64[src=34 dst=34] sparse  9.0 KiB
-e1         := einsum [node dst]->[node] edges                                                                                   i64[node=34] sparse          272 B   1.2 KFLOP
-degree     := map f32(x0 + 1)  e1                                                                                               f32[node=34] sparse          136 B
-adjacency  := einsum [src dst],[src],[dst]->[src dst] keep(f32(x0) / sqrt(x1 * x2)) edges, degree, degree                       f32[src=34 dst=34] sparse  4.5 KiB   2.3 KFLOP
-X          := input                                                                                                             f32[node=34 d=16]          2.1 KiB
-W1         := input                                                                                                             f32[d=16 h=8]                512 B
-x1         := einsum [node d],[d h]->[node h] X, W1                                                                             f32[node=34 h=8]           1.1 KiB   8.7 KFLOP
-n1         := einsum [node dst],[dst h]->[node h] adjacency, x1                                                                 f32[node=34 h=8] sparse    1.1 KiB  18.5 KFLOP
-hidden     := einsum [node h],[node h],[node]->[node h] keep(case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0))) n1, x1, degree  f32[node=34 h=8] sparse    1.1 KiB    544 FLOP
-W2         := input                                                                                                             f32[h=8 y=4]                 128 B
-x2         := einsum [node h],[h y]->[node y] hidden, W2                                                                        f32[node=34 y=4] sparse      544 B   2.2 KFLOP
-n2         := einsum [node dst],[dst y]->[node y] adjacency, x2                                                                 f32[node=34 y=4] sparse      544 B   9.2 KFLOP
-e2         := einsum [node y],[node y],[node]->[node y] keep(x0 + x1 / x2) n2, x2, degree                                       f32[node=34 y=4] sparse      544 B    272 FLOP
+edges      := input rows                                                                               i64[src=34 dst=34] sparse  9.0 KiB
+e1         := einsum [node dst]->[node] edges                                                          i64[node=34] sparse          272 B   1.2 KFLOP
+degree     := map f32(x0 + 1)  e1                                                                      f32[node=34] sparse          136 B
+adjacency  := einsum [src dst],[src],[dst]->[src dst] (f32(x0) / sqrt(x1 * x2)) edges, degree, degree  f32[src=34 dst=34] sparse  4.5 KiB   2.3 KFLOP
+X          := input                                                                                    f32[node=34 d=16]          2.1 KiB
+W1         := input                                                                                    f32[d=16 h=8]                512 B
+x1         := einsum [node d],[d h]->[node h] X, W1                                                    f32[node=34 h=8]           1.1 KiB   8.7 KFLOP
+n1         := einsum [node dst],[dst h]->[node h] adjacency, x1                                        f32[node=34 h=8] sparse    1.1 KiB  18.5 KFLOP
+hidden     := einsum [node h],[node h],[node]->[node h] ($1) n1, x1, degree                            f32[node=34 h=8] sparse    1.1 KiB    544 FLOP
+W2         := input                                                                                    f32[h=8 y=4]                 128 B
+x2         := einsum [node h],[h y]->[node y] hidden, W2                                               f32[node=34 y=4] sparse      544 B   2.2 KFLOP
+n2         := einsum [node dst],[dst y]->[node y] adjacency, x2                                        f32[node=34 y=4] sparse      544 B   9.2 KFLOP
+e2         := einsum [node y],[node y],[node]->[node y] (x0 + x1 / x2) n2, x2, degree                  f32[node=34 y=4] sparse      544 B    272 FLOP
+
+$1 = case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0))
 ---- relational
 EXPLAIN   2 devices   794 kernel calls   3 exchanges   moves 1.7 KiB   peak 2.5 KiB per device
 
-operator                                                                                                                                        keys                 rows  block           placement      cost
-e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] keep(x0 + x1 / x2)                                                             NODE y                 34  f32[y=4] of 34  Sharded(node)  34 calls  272 FLOP
-├─ n2: Aggregate sum by (NODE y)                                                                                                                NODE y                 34  f32[y=4] of 34  Sharded(node)
-│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                                                      NODE y DST            156                  Sharded(node)  156 calls  9.2 KFLOP
-│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] keep(f32(x0) / sqrt(x1 * x2))                                   SRC DST               156  f32 of 1156     Sharded(src)   156 calls  2.3 KFLOP
-│     │  ├─ Scan edges                                                                                                                          SRC DST               156  i64 of 1156     Sharded(src)
-│     │  ├─ degree: Map f32(x0 + 1)                                                                                                             NODE                   34  f32 of 34       Sharded(node)  34 calls
-│     │  │  └─ e1: Aggregate sum by (NODE)                                                                                                      NODE                   34  i64 of 34       Sharded(node)
-│     │  │     └─ Join on ()  contract [node dst]->[node]                                                                                       NODE DST              156                  Sharded(node)  156 calls  1.2 KFLOP
-│     │  │        └─ Scan edges                                                                                                                 SRC DST               156  i64 of 1156     Sharded(src)
-│     │  └─ Exchange degree                                                                                                                     NODE                   34  f32 of 34       Replicated     moves 136 B
-│     │     └─ Map degree                                                                                                                       (shared, see above)
-│     └─ Exchange x2                                                                                                                            NODE y                 34  f32[y=4] of 34  Replicated     moves 544 B
-│        └─ x2: Aggregate sum by (NODE y)                                                                                                       NODE y                 34  f32[y=4] of 34  Sharded(node)
-│           └─ Join on (h)  contract [node h],[h y]->[node y]                                                                                   NODE y h               34                  Sharded(node)  34 calls  2.2 KFLOP
-│              ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] keep(case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)))  NODE h                 34  f32[h=8] of 34  Sharded(node)  34 calls  544 FLOP
-│              │  ├─ n1: Aggregate sum by (NODE h)                                                                                              NODE h                 34  f32[h=8] of 34  Sharded(node)
-│              │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                                                                    NODE h DST            156                  Sharded(node)  156 calls  18.5 KFLOP
-│              │  │     ├─ Join adjacency                                                                                                       (shared, see above)
-│              │  │     └─ Exchange x1                                                                                                          NODE h                 34  f32[h=8]        Replicated     moves 1.1 KiB
-│              │  │        └─ x1: Aggregate sum by (NODE h)                                                                                     NODE h                 34  f32[h=8]        Sharded(node)
-│              │  │           └─ Join on (d)  contract [node d],[d h]->[node h]                                                                 NODE h d               34                  Sharded(node)  34 calls  8.7 KFLOP
-│              │  │              ├─ Scan X                                                                                                      NODE d                 34  f32[d=16]       Sharded(node)
-│              │  │              └─ Scan W1                                                                                                     d h                     1  f32[d=16 h=8]   Replicated
-│              │  ├─ Join x1                                                                                                                    (shared, see above)
-│              │  └─ Map degree                                                                                                                 (shared, see above)
-│              └─ Scan W2                                                                                                                       h y                     1  f32[h=8 y=4]    Replicated
-├─ Join x2                                                                                                                                      (shared, see above)
-└─ Map degree                                                                                                                                   (shared, see above)
+operator                                                                                                   keys                 rows  block           placement      cost
+e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] (x0 + x1 / x2)                            NODE y                 34  f32[y=4] of 34  Sharded(node)  34 calls  272 FLOP
+├─ n2: Aggregate sum by (NODE y)                                                                           NODE y                 34  f32[y=4] of 34  Sharded(node)
+│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                 NODE y DST            156                  Sharded(node)  156 calls  9.2 KFLOP
+│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] (f32(x0) / sqrt(x1 * x2))  SRC DST               156  f32 of 1156     Sharded(src)   156 calls  2.3 KFLOP
+│     │  ├─ Scan edges                                                                                     SRC DST               156  i64 of 1156     Sharded(src)
+│     │  ├─ degree: Map f32(x0 + 1)                                                                        NODE                   34  f32 of 34       Sharded(node)  34 calls
+│     │  │  └─ e1: Aggregate sum by (NODE) of [node dst]->[node]                                           NODE                   34  i64 of 34       Sharded(node)  156 calls  1.2 KFLOP
+│     │  │     └─ Scan edges                                                                               SRC DST               156  i64 of 1156     Sharded(src)
+│     │  └─ Exchange degree                                                                                NODE                   34  f32 of 34       Replicated     moves 136 B
+│     │     └─ Map degree                                                                                  (shared, see above)
+│     └─ Exchange x2                                                                                       NODE y                 34  f32[y=4] of 34  Replicated     moves 544 B
+│        └─ x2: Aggregate sum by (NODE y)                                                                  NODE y                 34  f32[y=4] of 34  Sharded(node)
+│           └─ Join on (h)  contract [node h],[h y]->[node y]                                              NODE y h               34                  Sharded(node)  34 calls  2.2 KFLOP
+│              ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] ($1)                NODE h                 34  f32[h=8] of 34  Sharded(node)  34 calls  544 FLOP
+│              │  ├─ n1: Aggregate sum by (NODE h)                                                         NODE h                 34  f32[h=8] of 34  Sharded(node)
+│              │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                               NODE h DST            156                  Sharded(node)  156 calls  18.5 KFLOP
+│              │  │     ├─ Join adjacency                                                                  (shared, see above)
+│              │  │     └─ Exchange x1                                                                     NODE h                 34  f32[h=8]        Replicated     moves 1.1 KiB
+│              │  │        └─ x1: Aggregate sum by (NODE h)                                                NODE h                 34  f32[h=8]        Sharded(node)
+│              │  │           └─ Join on (d)  contract [node d],[d h]->[node h]                            NODE h d               34                  Sharded(node)  34 calls  8.7 KFLOP
+│              │  │              ├─ Scan X                                                                 NODE d                 34  f32[d=16]       Sharded(node)
+│              │  │              └─ Scan W1                                                                d h                     1  f32[d=16 h=8]   Replicated
+│              │  ├─ Join x1                                                                               (shared, see above)
+│              │  └─ Map degree                                                                            (shared, see above)
+│              └─ Scan W2                                                                                  h y                     1  f32[h=8 y=4]    Replicated
+├─ Join x2                                                                                                 (shared, see above)
+└─ Map degree                                                                                              (shared, see above)
+
+$1 = case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0))
 ---- sql
 CREATE TEMPORARY TABLE e1 AS
 SELECT

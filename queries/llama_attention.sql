@@ -25,36 +25,38 @@ GROUP BY p.t, p.h, v.e
 ---- logical
 LOGICAL   6 einsums   1 map   1.1 MFLOP   output e2 f32[t=64 h=4 e=16]
 
-Q            := input                                                  f32[t=64 h=4 e=16]  16.0 KiB
-K            := input                                                  f32[t=64 h=4 e=16]  16.0 KiB
-e1           := einsum the,she->tsh Q, K                               f32[t=64 s=64 h=4]  64.0 KiB  524.3 KFLOP
-score        := map case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))  e1  f32[t=64 s=64 h=4]  64.0 KiB
-top          := einsum tsh->th max(x0) score                           f32[t=64 h=4]        1.0 KiB   16.4 KFLOP
-weight       := einsum tsh,th->tsh keep(exp(x0 - x1)) score, top       f32[t=64 s=64 h=4]  64.0 KiB   16.4 KFLOP
-total        := einsum tsh->th weight                                  f32[t=64 h=4]        1.0 KiB   16.4 KFLOP
-probability  := einsum tsh,th->tsh keep(x0 / x1) weight, total         f32[t=64 s=64 h=4]  64.0 KiB   16.4 KFLOP
-V            := input                                                  f32[t=64 h=4 e=16]  16.0 KiB
-e2           := einsum tsh,she->the probability, V                     f32[t=64 h=4 e=16]  16.0 KiB  524.3 KFLOP
----- relational
-EXPLAIN   2 devices   28 kernel calls   0 exchanges   moves 0 B   peak 64.5 KiB per device
+Q            := input                                         f32[t=64 h=4 e=16]  16.0 KiB
+K            := input                                         f32[t=64 h=4 e=16]  16.0 KiB
+e1           := einsum the,she->tsh Q, K                      f32[t=64 s=64 h=4]  64.0 KiB  524.3 KFLOP
+score        := map $1  e1                                    f32[t=64 s=64 h=4]  64.0 KiB
+top          := einsum tsh->th max score                      f32[t=64 h=4]        1.0 KiB   16.4 KFLOP
+weight       := einsum tsh,th->tsh (exp(x0 - x1)) score, top  f32[t=64 s=64 h=4]  64.0 KiB   16.4 KFLOP
+total        := einsum tsh->th weight                         f32[t=64 h=4]        1.0 KiB   16.4 KFLOP
+probability  := einsum tsh,th->tsh (x0 / x1) weight, total    f32[t=64 s=64 h=4]  64.0 KiB   16.4 KFLOP
+V            := input                                         f32[t=64 h=4 e=16]  16.0 KiB
+e2           := einsum tsh,she->the probability, V            f32[t=64 h=4 e=16]  16.0 KiB  524.3 KFLOP
 
-operator                                                                keys                 rows  block               placement   cost
-e2: Aggregate sum by (T H e)                                            T H e                   4  f32[t=32 h=2 e=16]  Sharded(t)
-└─ Join on (H s)  contract tsh,she->the                                 T H e s                 4                      Sharded(t)  4 calls  524.3 KFLOP
-   ├─ probability: Join on (T H)  combine tsh,th->tsh keep(x0 / x1)     T s H                   4  f32[t=32 s=64 h=2]  Sharded(t)  4 calls  16.4 KFLOP
-   │  ├─ weight: Join on (T H)  combine tsh,th->tsh keep(exp(x0 - x1))  T s H                   4  f32[t=32 s=64 h=2]  Sharded(t)  4 calls  16.4 KFLOP
-   │  │  ├─ score: Map case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))    T s H                   4  f32[t=32 s=64 h=2]  Sharded(t)  4 calls
-   │  │  │  └─ e1: Aggregate sum by (T s H)                             T s H                   4  f32[t=32 s=64 h=2]  Sharded(t)
-   │  │  │     └─ Join on (H e)  contract the,she->tsh                  T s H e                 4                      Sharded(t)  4 calls  524.3 KFLOP
-   │  │  │        ├─ Scan Q                                             T H e                   4  f32[t=32 h=2 e=16]  Sharded(t)
-   │  │  │        └─ Scan K                                             t H e                   2  f32[t=64 h=2 e=16]  Replicated
-   │  │  └─ top: Aggregate max by (T H)                                 T H                     4  f32[t=32 h=2]       Sharded(t)
-   │  │     └─ Join on ()  contract tsh->th max(x0)                     T H s                   4                      Sharded(t)  4 calls  16.4 KFLOP
-   │  │        └─ Map score                                             (shared, see above)
-   │  └─ total: Aggregate sum by (T H)                                  T H                     4  f32[t=32 h=2]       Sharded(t)
-   │     └─ Join on ()  contract tsh->th                                T H s                   4                      Sharded(t)  4 calls  16.4 KFLOP
-   │        └─ Join weight                                              (shared, see above)
-   └─ Scan V                                                            t H e                   2  f32[t=64 h=2 e=16]  Replicated
+$1 = case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))
+---- relational
+EXPLAIN   2 devices   14 kernel calls   0 exchanges   moves 0 B   peak 64.5 KiB per device
+
+operator                                                            keys                 rows  block               placement   cost
+e2: Aggregate sum by (t H e)                                        t H e                   2  f32[t=64 h=2 e=16]  Sharded(h)
+└─ Join on (H s)  contract tsh,she->the                             t H e s                 2                      Sharded(h)  2 calls  524.3 KFLOP
+   ├─ probability: Join on (t H)  combine tsh,th->tsh (x0 / x1)     t s H                   2  f32[t=64 s=64 h=2]  Sharded(h)  2 calls  16.4 KFLOP
+   │  ├─ weight: Join on (t H)  combine tsh,th->tsh (exp(x0 - x1))  t s H                   2  f32[t=64 s=64 h=2]  Sharded(h)  2 calls  16.4 KFLOP
+   │  │  ├─ score: Map $1                                           t s H                   2  f32[t=64 s=64 h=2]  Sharded(h)  2 calls
+   │  │  │  └─ e1: Aggregate sum by (t s H)                         t s H                   2  f32[t=64 s=64 h=2]  Sharded(h)
+   │  │  │     └─ Join on (H e)  contract the,she->tsh              t s H e                 2                      Sharded(h)  2 calls  524.3 KFLOP
+   │  │  │        ├─ Scan Q                                         t H e                   2  f32[t=64 h=2 e=16]  Sharded(h)
+   │  │  │        └─ Scan K                                         t H e                   2  f32[t=64 h=2 e=16]  Sharded(h)
+   │  │  └─ top: Aggregate max by (t H) of tsh->th                  t H                     2  f32[t=64 h=2]       Sharded(h)  2 calls  16.4 KFLOP
+   │  │     └─ Map score                                            (shared, see above)
+   │  └─ total: Aggregate sum by (t H) of tsh->th                   t H                     2  f32[t=64 h=2]       Sharded(h)  2 calls  16.4 KFLOP
+   │     └─ Join weight                                             (shared, see above)
+   └─ Scan V                                                        t H e                   2  f32[t=64 h=2 e=16]  Sharded(h)
+
+$1 = case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))
 ---- sql
 CREATE TEMPORARY TABLE e1 AS
 SELECT
@@ -146,33 +148,33 @@ DROP TABLE probability;
 
 SELECT * FROM e2;
 ---- program
-program on host:0 host:1   28 kernel calls   0 exchanges   moves 0 bytes   peak 66048 bytes per device
+program on host:0 host:1   14 kernel calls   0 exchanges   moves 0 bytes   peak 66048 bytes per device
 
 pipeline 0
-  %0  = scan "Q"  ->  f32[t=64/2 h=4/2 e=16] Sharded(t)  "Q"
-        rows 4   calls 0   moved 0   held 8192 8192
-  %1  = scan "K"  ->  f32[t=64 h=4/2 e=16] Replicated  "K"
-        rows 2   calls 0   moved 0   held 16384 16384
-  %2  = join %0, %1 sum the,she->tsh x0 * x1 over (t=64/2 s=64 h=4/2 e=16) work Sharded(t)  ->  f32[t=64/2 s=64 h=4/2] Sharded(t)  "e1"
-        rows 4   calls 4   moved 0   held 32768 32768
+  %0  = scan "Q"  ->  f32[t=64 h=4/2 e=16] Sharded(h)  "Q"
+        rows 2   calls 0   moved 0   held 8192 8192
+  %1  = scan "K"  ->  f32[t=64 h=4/2 e=16] Sharded(h)  "K"
+        rows 2   calls 0   moved 0   held 8192 8192
+  %2  = join %0, %1 sum the,she->tsh x0 * x1 over (t=64 s=64 h=4/2 e=16) work Sharded(h)  ->  f32[t=64 s=64 h=4/2] Sharded(h)  "e1"
+        rows 2   calls 2   moved 0   held 32768 32768
         free %0 %1
-  %3  = map %2 case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))  ->  f32[t=64/2 s=64 h=4/2] Sharded(t)  "score"
-        rows 4   calls 4   moved 0   held 32768 32768
+  %3  = map %2 case(s <= t, x0 / f32(sqrt(16.0)), f32(-inf))  ->  f32[t=64 s=64 h=4/2] Sharded(h)  "score"
+        rows 2   calls 2   moved 0   held 32768 32768
         free %2
-  %4  = join %3 max tsh->th x0 over (t=64/2 h=4/2 s=64) work Sharded(t)  ->  f32[t=64/2 h=4/2] Sharded(t)  "top"
-        rows 4   calls 4   moved 0   held 512 512
-  %5  = join %3, %4 keep tsh,th->tsh exp(x0 - x1) over (t=64/2 s=64 h=4/2) work Sharded(t)  ->  f32[t=64/2 s=64 h=4/2] Sharded(t)  "weight"
-        rows 4   calls 4   moved 0   held 32768 32768
+  %4  = join %3 max tsh->th x0 over (t=64 h=4/2 s=64) work Sharded(h)  ->  f32[t=64 h=4/2] Sharded(h)  "top"
+        rows 2   calls 2   moved 0   held 512 512
+  %5  = join %3, %4 keep tsh,th->tsh exp(x0 - x1) over (t=64 s=64 h=4/2) work Sharded(h)  ->  f32[t=64 s=64 h=4/2] Sharded(h)  "weight"
+        rows 2   calls 2   moved 0   held 32768 32768
         free %3 %4
-  %6  = join %5 sum tsh->th x0 over (t=64/2 h=4/2 s=64) work Sharded(t)  ->  f32[t=64/2 h=4/2] Sharded(t)  "total"
-        rows 4   calls 4   moved 0   held 512 512
-  %7  = join %5, %6 keep tsh,th->tsh x0 / x1 over (t=64/2 s=64 h=4/2) work Sharded(t)  ->  f32[t=64/2 s=64 h=4/2] Sharded(t)  "probability"
-        rows 4   calls 4   moved 0   held 32768 32768
+  %6  = join %5 sum tsh->th x0 over (t=64 h=4/2 s=64) work Sharded(h)  ->  f32[t=64 h=4/2] Sharded(h)  "total"
+        rows 2   calls 2   moved 0   held 512 512
+  %7  = join %5, %6 keep tsh,th->tsh x0 / x1 over (t=64 s=64 h=4/2) work Sharded(h)  ->  f32[t=64 s=64 h=4/2] Sharded(h)  "probability"
+        rows 2   calls 2   moved 0   held 32768 32768
         free %5 %6
-  %8  = scan "V"  ->  f32[t=64 h=4/2 e=16] Replicated  "V"
-        rows 2   calls 0   moved 0   held 16384 16384
-  %9  = join %7, %8 sum tsh,she->the x0 * x1 over (t=64/2 h=4/2 e=16 s=64) work Sharded(t)  ->  f32[t=64/2 h=4/2 e=16] Sharded(t)  "e2"
-        rows 4   calls 4   moved 0   held 8192 8192
+  %8  = scan "V"  ->  f32[t=64 h=4/2 e=16] Sharded(h)  "V"
+        rows 2   calls 0   moved 0   held 8192 8192
+  %9  = join %7, %8 sum tsh,she->the x0 * x1 over (t=64 h=4/2 e=16 s=64) work Sharded(h)  ->  f32[t=64 h=4/2 e=16] Sharded(h)  "e2"
+        rows 2   calls 2   moved 0   held 8192 8192
         free %7 %8
 
 emit %9

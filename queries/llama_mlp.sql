@@ -22,30 +22,31 @@ GROUP BY h.t, w.d
 ---- logical
 LOGICAL   4 einsums   0 maps   16.9 MFLOP   output e1 f32[t=64 d=128]
 
-X       := input                                          f32[t=64 d=128]    32.0 KiB
-W_gate  := input                                          f32[d=128 f=344]  172.0 KiB
-gate    := einsum td,df->tf X, W_gate                     f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
-W_up    := input                                          f32[d=128 f=344]  172.0 KiB
-up      := einsum td,df->tf X, W_up                       f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
-h       := einsum tf,tf->tf keep(silu(x0) * x1) gate, up  f32[t=64 f=344]    86.0 KiB  22.0 KFLOP
-W_down  := input                                          f32[f=344 d=128]  172.0 KiB
-e1      := einsum tf,fd->td h, W_down                     f32[t=64 d=128]    32.0 KiB   5.6 MFLOP
+X       := input                                      f32[t=64 d=128]    32.0 KiB
+W_gate  := input                                      f32[d=128 f=344]  172.0 KiB
+gate    := einsum td,df->tf X, W_gate                 f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
+W_up    := input                                      f32[d=128 f=344]  172.0 KiB
+up      := einsum td,df->tf X, W_up                   f32[t=64 f=344]    86.0 KiB   5.6 MFLOP
+h       := einsum tf,tf->tf (silu(x0) * x1) gate, up  f32[t=64 f=344]    86.0 KiB  22.0 KFLOP
+W_down  := input                                      f32[f=344 d=128]  172.0 KiB
+e1      := einsum tf,fd->td h, W_down                 f32[t=64 d=128]    32.0 KiB   5.6 MFLOP
 ---- relational
-EXPLAIN   4 devices   64 kernel calls   0 exchanges   moves 0 B   peak 223.0 KiB per device
+EXPLAIN   4 devices   16 kernel calls   1 exchange   moves 384.0 KiB   peak 118.0 KiB per device
 
-operator                                                       keys   rows  block            placement   cost
-e1: Aggregate sum by (T d)                                     T d       4  f32[t=16 d=128]  Sharded(t)
-└─ Join on (F)  contract tf,fd->td                             T d F    16                   Sharded(t)  16 calls  5.6 MFLOP
-   ├─ h: Join on (T F)  combine tf,tf->tf keep(silu(x0) * x1)  T F      16  f32[t=16 f=86]   Sharded(t)  16 calls  22.0 KFLOP
-   │  ├─ gate: Aggregate sum by (T F)                          T F      16  f32[t=16 f=86]   Sharded(t)
-   │  │  └─ Join on (d)  contract td,df->tf                    T F d    16                   Sharded(t)  16 calls  5.6 MFLOP
-   │  │     ├─ Scan X                                          T d       4  f32[t=16 d=128]  Sharded(t)
-   │  │     └─ Scan W_gate                                     d F       4  f32[d=128 f=86]  Replicated
-   │  └─ up: Aggregate sum by (T F)                            T F      16  f32[t=16 f=86]   Sharded(t)
-   │     └─ Join on (d)  contract td,df->tf                    T F d    16                   Sharded(t)  16 calls  5.6 MFLOP
-   │        ├─ Scan X                                          T d       4  f32[t=16 d=128]  Sharded(t)
-   │        └─ Scan W_up                                       d F       4  f32[d=128 f=86]  Replicated
-   └─ Scan W_down                                              F d       4  f32[f=86 d=128]  Replicated
+operator                                                      keys   rows  block            placement     cost
+Exchange e1                                                   t d       1  f32[t=64 d=128]  Replicated    moves 384.0 KiB
+└─ e1: Aggregate partial sum by (t d)                         t d       1  f32[t=64 d=128]  Partial(sum)
+   └─ Join on (F)  contract tf,fd->td                         t d F     4                   Sharded(f)    4 calls  5.6 MFLOP
+      ├─ h: Join on (t F)  combine tf,tf->tf (silu(x0) * x1)  t F       4  f32[t=64 f=86]   Sharded(f)    4 calls  22.0 KFLOP
+      │  ├─ gate: Aggregate sum by (t F)                      t F       4  f32[t=64 f=86]   Sharded(f)
+      │  │  └─ Join on (d)  contract td,df->tf                t F d     4                   Sharded(f)    4 calls  5.6 MFLOP
+      │  │     ├─ Scan X                                      t d       1  f32[t=64 d=128]  Replicated
+      │  │     └─ Scan W_gate                                 d F       4  f32[d=128 f=86]  Sharded(f)
+      │  └─ up: Aggregate sum by (t F)                        t F       4  f32[t=64 f=86]   Sharded(f)
+      │     └─ Join on (d)  contract td,df->tf                t F d     4                   Sharded(f)    4 calls  5.6 MFLOP
+      │        ├─ Scan X                                      t d       1  f32[t=64 d=128]  Replicated
+      │        └─ Scan W_up                                   d F       4  f32[d=128 f=86]  Sharded(f)
+      └─ Scan W_down                                          F d       4  f32[f=86 d=128]  Sharded(f)
 ---- sql
 CREATE TEMPORARY TABLE gate AS
 SELECT
@@ -100,28 +101,31 @@ DROP TABLE h;
 
 SELECT * FROM e1;
 ---- program
-program on host:0 host:1 host:2 host:3   64 kernel calls   0 exchanges   moves 0 bytes   peak 228352 bytes per device
+program on host:0 host:1 host:2 host:3   16 kernel calls   1 exchanges   moves 393216 bytes   peak 120832 bytes per device
 
 pipeline 0
-  %0  = scan "X"  ->  f32[t=64/4 d=128] Sharded(t)  "X"
-        rows 4   calls 0   moved 0   held 8192 8192 8192 8192
-  %1  = scan "W_gate"  ->  f32[d=128 f=344/4] Replicated  "W_gate"
-        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
-  %2  = join %0, %1 sum td,df->tf x0 * x1 over (t=64/4 f=344/4 d=128) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "gate"
-        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+  %0  = scan "X"  ->  f32[t=64 d=128] Replicated  "X"
+        rows 1   calls 0   moved 0   held 32768 32768 32768 32768
+  %1  = scan "W_gate"  ->  f32[d=128 f=344/4] Sharded(f)  "W_gate"
+        rows 4   calls 0   moved 0   held 44032 44032 44032 44032
+  %2  = join %0, %1 sum td,df->tf x0 * x1 over (t=64 f=344/4 d=128) work Sharded(f)  ->  f32[t=64 f=344/4] Sharded(f)  "gate"
+        rows 4   calls 4   moved 0   held 22016 22016 22016 22016
         free %1
-  %3  = scan "W_up"  ->  f32[d=128 f=344/4] Replicated  "W_up"
-        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
-  %4  = join %0, %3 sum td,df->tf x0 * x1 over (t=64/4 f=344/4 d=128) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "up"
-        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+  %3  = scan "W_up"  ->  f32[d=128 f=344/4] Sharded(f)  "W_up"
+        rows 4   calls 0   moved 0   held 44032 44032 44032 44032
+  %4  = join %0, %3 sum td,df->tf x0 * x1 over (t=64 f=344/4 d=128) work Sharded(f)  ->  f32[t=64 f=344/4] Sharded(f)  "up"
+        rows 4   calls 4   moved 0   held 22016 22016 22016 22016
         free %0 %3
-  %5  = join %2, %4 keep tf,tf->tf silu(x0) * x1 over (t=64/4 f=344/4) work Sharded(t)  ->  f32[t=64/4 f=344/4] Sharded(t)  "h"
-        rows 16   calls 16   moved 0   held 22016 22016 22016 22016
+  %5  = join %2, %4 keep tf,tf->tf silu(x0) * x1 over (t=64 f=344/4) work Sharded(f)  ->  f32[t=64 f=344/4] Sharded(f)  "h"
+        rows 4   calls 4   moved 0   held 22016 22016 22016 22016
         free %2 %4
-  %6  = scan "W_down"  ->  f32[f=344/4 d=128] Replicated  "W_down"
-        rows 4   calls 0   moved 0   held 176128 176128 176128 176128
-  %7  = join %5, %6 sum tf,fd->td x0 * x1 over (t=64/4 d=128 f=344/4) work Sharded(t)  ->  f32[t=64/4 d=128] Sharded(t)  "e1"
-        rows 4   calls 16   moved 0   held 8192 8192 8192 8192
+  %6  = scan "W_down"  ->  f32[f=344/4 d=128] Sharded(f)  "W_down"
+        rows 4   calls 0   moved 0   held 44032 44032 44032 44032
+  %7  = join %5, %6 sum tf,fd->td x0 * x1 over (t=64 d=128 f=344/4) work Sharded(f)  ->  f32[t=64 d=128] Partial(sum)  "e1"
+        rows 1   calls 4   moved 0   held 32768 32768 32768 32768
         free %5 %6
+  %8  = exchange %7  ->  f32[t=64 d=128] Replicated  "e1"
+        rows 1   calls 0   moved 393216   held 32768 32768 32768 32768
+        free %7
 
-emit %7
+emit %8

@@ -125,6 +125,9 @@ def test_query_error_names_the_line_of_the_file(tmp_path: Path, command: str) ->
         ("-- relation: A f32(4)", "cannot read the relation 'A f32(4)'"),
         ("-- relation: A f32[i=x]", "cannot read 'x' as a number of labels"),
         ("-- relation: e i64[src=34 dst=34] from networkx petersen", "no graph 'petersen'"),
+        ("-- relation: e i64[a=34 b=34 c=34] from networkx karate", "the edges of a graph have two labels, got 3"),
+        ("-- relation: A f32[i=4 i=5]", "label 'i' is there twice in labels"),
+        ("-- relation: A f32[i=4] scale 0.1.2", "cannot read the relation"),
         ("-- devices: many", "cannot read 'many' as a number of devices"),
     ],
 )
@@ -133,6 +136,22 @@ def test_header_error_names_its_line(tmp_path: Path, header: str, message: str) 
     assert result.exit_code == 1
     assert message in result.stderr
     assert "line 2" in result.stderr
+
+
+def test_other_bad_files(tmp_path: Path) -> None:
+    twice = einsql("run", write(tmp_path, f"-- relation: A f32[i=4]\n{PRODUCT}"))
+    assert "relation 'A' is there twice" in twice.stderr
+    for sections in ("---- picture\n", "---- logical\n---- logical\n"):
+        assert "is unknown or there twice" in einsql("run", write(tmp_path, PRODUCT + sections)).stderr
+    assert einsql("run", str(tmp_path)).exit_code == 1
+    (tmp_path / "query.sql").write_bytes(b"SELECT \xff")
+    assert "no text in UTF-8: byte 7 is 0xff" in einsql("run", str(tmp_path / "query.sql")).stderr
+
+
+def test_a_sum_over_nothing_is_null(tmp_path: Path) -> None:
+    result = einsql("run", write(tmp_path, "-- relation: A f32[i=0]\nSELECT SUM(val) AS val FROM A\n"))
+    assert result.exit_code == 0
+    assert "result    NULL   f32" in result.stdout
 
 
 def test_engine_error_and_debug(tmp_path: Path) -> None:

@@ -277,7 +277,10 @@ class SelectReader:
         else:
             combine, where = self._inside(inner)
         if name == "count":
-            combine, name = Cast(Const(1), INT64), "sum"
+            # COUNT(CASE WHEN test THEN x END) counts rows and leaves none out: a group without any has 0.
+            kept_out = None if where is self.where else where if self.where is None else where.args[1]  # type: ignore[union-attr]
+            combine = Cast(Const(1), INT64) if kept_out is None else Call("case", (kept_out, Const(1), Const(0)))
+            where, name = self.where, "sum"
         if name == "avg":
             total = self._add(parts, self._einsum(combine, "sum", kept, where))
             dtype = parts[total.index].type.dtype  # a mean of float32 stays float32, as a sum does
