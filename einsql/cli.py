@@ -18,9 +18,10 @@ from sqlglot.dialects.dialect import Dialect
 from typer.core import TyperGroup
 
 from einsql.query import Query
-from einsql.query_file import FORMS, QueryFile, read_query_file, verify
+from einsql.query_file import FORMS, QueryFile, read_query_file
 from einsql.relation import Relation
 from einsql.session import Session
+from einsql.verification import verify
 from planner.errors import EinsqlError, ExecutionError, PlanError
 from planner.explain import columns, format_bytes, format_flops, plural
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import einsql as es
-from einsql.query_file import QueryFile, read_query_file, scaled_extents, verify
+from einsql.query_file import QueryFile, read_query_file
 
 QUERIES = Path(__file__).parent.parent / "queries"
 FILES = sorted(QUERIES.glob("*.sql"))

@@ -165,6 +165,9 @@ def _result(cursor: duckdb.DuckDBPyConnection, script: Script, arena: Arena, rel
 
 
 def _assembled(type: RelationType, keys: np.ndarray, blocks: list[Block]) -> Batch:
+    if type.presence != "cells":  # BLOCK_KEEP masks a block where the plan drops its row
+        kept = [i for i, block in enumerate(blocks) if block.mask is None or block.mask.any()]
+        keys, blocks = keys[kept], [blocks[i] for i in kept]
     if len(blocks) == 1 and type.possible_rows == 1:
         return from_dense(blocks[0].values, type, _mask(blocks[0]) if type.presence == "cells" else None)
     batch = empty_batch(type, keys)

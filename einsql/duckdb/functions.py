@@ -29,7 +29,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from einsql.duckdb.arena import Arena, Block
-from gpu_exec.kernels.expression import evaluate, evaluate_labels
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.operators import SMALL_BLOCK, segment_reduce
 from planner.dtypes import BY_NAME, DType, check_int64
@@ -111,7 +111,8 @@ class Kernels:
 
         def one(block: Block) -> Block:
             checked, dtype = typed(tree, [BY_NAME[block.values.dtype.name]])
-            values = evaluate(checked, [block.values], _label_values(tree, names, block), dtype, block.values.shape)
+            safe, operands = present_only(checked, [block.values], block.mask)
+            values = evaluate(safe, operands, _label_values(tree, names, block), dtype, block.values.shape)
             return Block(_zero_absent(values, block.mask), block.mask, block.origin)
 
         blocks = self._blocks(_numpy(handles))
