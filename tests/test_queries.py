@@ -11,6 +11,7 @@ import pytest
 
 import einsql as es
 from einsql.query_file import QueryFile, read_query_file
+from einsql.verification import scaled_extents, verify
 
 QUERIES = Path(__file__).parent.parent / "queries"
 FILES = sorted(QUERIES.glob("*.sql"))
