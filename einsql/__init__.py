@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from einsql import _siblings as _siblings
 
 if TYPE_CHECKING:
+    from einsql import errors as errors
     from einsql.query import Query as Query
     from einsql.relation import Relation as Relation
     from einsql.session import Session as Session
     from einsql.session import connect as connect
-    from planner import errors as errors
 
 __version__ = "0.1.0"
 
@@ -31,7 +31,7 @@ _HOMES = {
     "Session": "einsql.session",
     "Query": "einsql.query",
     "Relation": "einsql.relation",
-    "errors": "planner.errors",
+    "errors": "einsql.errors",
 }
 
 __all__ = ["Query", "Relation", "Session", "connect", "errors"]  # noqa: F822

@@ -72,7 +72,7 @@ class Text:
     __repr__ = __str__
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Query:
     """A query that has not run yet. Taking a result runs it, once.
 
@@ -88,6 +88,12 @@ class Query:
     request: Request
     fill: Value | None = None
     stats: Stats | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        t = self.graph.type
+        inside = " ".join(f"{label}={extent}" for label, extent in zip(self.labels, t.extents, strict=True))
+        state = "not run" if self.stats is None else f"ran on {self.stats.engine} in {self.stats.seconds:.3f} s"
+        return f"Query {t.dtype.short}[{inside}] over {', '.join(self.relations)}, {state}"
 
     # ---------------------------------------------------------------------------------------------------- results
 

@@ -15,6 +15,7 @@ from gpu_exec.kernels.expression import largest, to_int64
 from planner.cuts import Cut
 from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from planner.errors import DataError, ShapeError, UnsupportedError
+from planner.explain import format_bytes, plural
 from planner.relation_type import Label, RelationType
 from planner.scalar import Value
 
@@ -24,7 +25,7 @@ DEFAULT_LABELS = "ijklmnopqrstuvwxyz"
 ARROW: dict[DType, pa.DataType] = {BOOL: pa.bool_(), INT64: pa.int64(), FLOAT32: pa.float32(), FLOAT64: pa.float64()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Relation:
     """A stored tensor relation, or a result.
 
@@ -92,7 +93,9 @@ class Relation:
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
 
     def __str__(self) -> str:
-        return f"{self.name or 'result'} {self.type}   {self.batch.rows} rows   {self.batch.nbytes} bytes"
+        return f"{self.name or 'result'} {self.type}   {plural(self.batch.rows, 'row')}   {format_bytes(self.batch.nbytes)}"
+
+    __repr__ = __str__
 
 
 def _read_only(array: Array) -> Array:

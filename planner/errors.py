@@ -50,3 +50,7 @@ class ExecutionError(EinsqlError, RuntimeError):
 
 class InternalError(EinsqlError, AssertionError):
     """A pass broke an invariant: our bug. The message carries the plan; please report it."""
+
+
+for _error in [EinsqlError, *EinsqlError.__subclasses__()]:
+    _error.__module__ = "einsql.errors"  # where users find them, and what a traceback shows
