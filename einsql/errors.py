@@ -10,6 +10,7 @@ from planner.errors import (
     PlanError,
     ShapeError,
     SqlError,
+    SqlUnsupportedError,
     UnsupportedError,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "PlanError",
     "ShapeError",
     "SqlError",
+    "SqlUnsupportedError",
     "UnsupportedError",
 ]

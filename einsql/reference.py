@@ -17,7 +17,8 @@ from planner.dtypes import BOOL, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
 from planner.errors import ExecutionError, IntegerOverflowError, PlanError
 from planner.node import postorder
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold, guarded
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold
+from planner.scalar_types import guarded
 from planner.subscripts import Labels
 
 Array = np.ndarray

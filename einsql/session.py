@@ -20,7 +20,9 @@ from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, ShapeError, UnsupportedError
 from planner.node import rewrite
 from planner.request import Request
-from planner.scalar import Call, Const, Expr, Value, parse, typed
+from planner.scalar import Call, Const, Expr, Value
+from planner.scalar_text import parse
+from planner.scalar_types import typed
 from planner.subscripts import Subscripts, parse_subscripts
 
 if TYPE_CHECKING:

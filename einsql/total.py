@@ -15,7 +15,8 @@ import numpy as np
 from gpu_exec.kernels.expression import compiled
 from planner.dtypes import BOOL, DType, identity
 from planner.einsum import Einsum, Fill, Tensor
-from planner.scalar import Arg, Call, Cast, Expr, Value, args_of, labels_of, typed
+from planner.scalar import Arg, Call, Cast, Expr, Value, args_of, labels_of
+from planner.scalar_types import typed
 from planner.subscripts import Subscripts
 
 # combine -> the values that swallow every other one.

@@ -16,7 +16,9 @@ from planner.dtypes import BOOL, DType, reduce_dtype
 from planner.errors import ShapeError
 from planner.node import Node
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Expr, Value, args_of, labels_of, text, typed
+from planner.scalar import Arg, Call, Expr, Value, args_of, labels_of
+from planner.scalar_text import text
+from planner.scalar_types import typed
 from planner.subscripts import Subscripts
 
 

@@ -36,6 +36,10 @@ class UnsupportedError(EinsqlError, NotImplementedError):
     """Understood but not done; the message says what is."""
 
 
+class SqlUnsupportedError(SqlError, UnsupportedError):
+    """SQL that is well formed but is no tensor query that einsql runs; carries line and column."""
+
+
 class PlanError(EinsqlError, RuntimeError):
     """No plan fits the request: partitioning, placement, devices or memory."""
 
@@ -52,5 +56,5 @@ class InternalError(EinsqlError, AssertionError):
     """A pass broke an invariant: our bug. The message carries the plan; please report it."""
 
 
-for _error in [EinsqlError, *EinsqlError.__subclasses__()]:
+for _error in [EinsqlError, *EinsqlError.__subclasses__(), SqlUnsupportedError]:
     _error.__module__ = "einsql.errors"  # where users find them, and what a traceback shows

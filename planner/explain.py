@@ -14,7 +14,8 @@ from planner.node import consumers, postorder
 from planner.placement import describe
 from planner.program import Counts, Program
 from planner.relation_type import RelationType
-from planner.scalar import Arg, Call, Const, Expr, text
+from planner.scalar import Arg, Call, Const, Expr
+from planner.scalar_text import text
 
 LONG_EXPRESSION = 40  # characters
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

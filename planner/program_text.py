@@ -17,7 +17,8 @@ from planner.errors import ShapeError
 from planner.placement import Placement, describe, parse_placement
 from planner.program import Counts, Exchange, Fill, Filter, Join, Map, Op, Program, Scan, Step
 from planner.relation_type import parse_type
-from planner.scalar import Const, parse, text
+from planner.scalar import Const
+from planner.scalar_text import parse, text
 from planner.subscripts import parse_subscripts
 
 

@@ -17,7 +17,8 @@ from planner.errors import PlanError
 from planner.node import Node
 from planner.placement import AnyPlacement, Placement
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Expr, Value, labels_of, typed
+from planner.scalar import Arg, Call, Expr, Value, labels_of
+from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
 

@@ -16,7 +16,8 @@ from planner import relational as rel
 from planner.cuts import Cut
 from planner.node import postorder
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Const, text
+from planner.scalar import Arg, Call, Const
+from planner.scalar_text import text
 from planner.sqlgen_scalar import ScalarWriter, literal
 
 

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from planner.dtypes import BOOL, FLOAT64, INT64, DType, reduce_dtype
 from planner.relation_type import Label
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold, typed
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold
+from planner.scalar_types import typed
 
 INFIX: dict[str, type[exp.Binary]] = {
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod, "AND": exp.And, "OR": exp.Or,

@@ -33,7 +33,9 @@ from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.operators import SMALL_BLOCK, segment_reduce
 from planner.dtypes import BY_NAME, DType, check_int64
-from planner.scalar import Arg, Call, Const, Expr, labels_of, parse, typed
+from planner.scalar import Arg, Call, Const, Expr, labels_of
+from planner.scalar_text import parse
+from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts, parse_subscripts
 
 Array = np.ndarray

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.errors import SqlError, UnsupportedError
-
-
-class SqlUnsupportedError(SqlError, UnsupportedError):
-    """SQL that is well formed but is no tensor query that einsql runs; carries line and column."""
+from planner.errors import SqlError
 
 
 def position(node: exp.Expr) -> tuple[int, int]:

@@ -11,10 +11,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from einsql.sql.errors import SqlUnsupportedError, refuse
+from einsql.sql.errors import refuse
 from einsql.sql.names import Scope, Source, Table, same_name
 from einsql.sql.select import SelectReader
-from planner.errors import SqlError
+from planner.errors import SqlError, SqlUnsupportedError
 
 
 @dataclass(frozen=True)

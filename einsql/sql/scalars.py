@@ -8,9 +8,9 @@ from functools import reduce
 
 from sqlglot import exp
 
-from einsql.sql.errors import SqlUnsupportedError, refuse
+from einsql.sql.errors import refuse
 from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
-from planner.errors import EinsqlError
+from planner.errors import EinsqlError, SqlUnsupportedError
 from planner.scalar import OPS, Call, Cast, Const, Expr
 
 BINARY: dict[type, str] = {

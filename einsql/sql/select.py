@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from einsql.sql.errors import SqlUnsupportedError, position, refuse
+from einsql.sql.errors import position, refuse
 from einsql.sql.names import VALUE, LabelColumn, Scope, Source, Table, ValueColumn, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.dtypes import BOOL, INT64
 from planner.einsum import Einsum, Fill, Filter, Map, Tensor
-from planner.errors import EinsqlError
+from planner.errors import EinsqlError, SqlUnsupportedError
 from planner.passes.push_predicates import conjunction
-from planner.scalar import Arg, Call, Cast, Const, Expr, LabelValue, args_of, substitute, typed
+from planner.scalar import Arg, Call, Cast, Const, Expr, LabelValue, args_of, substitute
+from planner.scalar_types import typed
 from planner.subscripts import Subscripts
 
 AGGREGATES: dict[type, str] = {

@@ -9,7 +9,9 @@ import numpy as np
 
 from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, guarded, labels_of, magnitude, text
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
+from planner.scalar_text import text
+from planner.scalar_types import guarded, magnitude
 
 Array = np.ndarray
 CHUNK = 1 << 16  # elements per piece of an element-wise pass, so that its temporaries stay in the second-level cache

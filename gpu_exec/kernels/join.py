@@ -10,10 +10,20 @@ from functools import cached_property
 import numpy as np
 
 from gpu_exec.kernels.contract import contract
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, exact_values, largest, may_wrap, present_only, to_int64
+from gpu_exec.kernels.expression import (
+    evaluate,
+    evaluate_labels,
+    exact_values,
+    largest,
+    may_wrap,
+    present_only,
+    to_int64,
+)
 from planner.dtypes import BOOL, DType, identity, reduce_dtype
 from planner.relation_type import Label
-from planner.scalar import Arg, Call, Expr, labels_of, magnitude, text, typed
+from planner.scalar import Arg, Call, Expr, labels_of
+from planner.scalar_text import text
+from planner.scalar_types import magnitude, typed
 from planner.subscripts import Labels, Subscripts
 
 Array = np.ndarray

@@ -9,7 +9,8 @@ from planner.dtypes import BOOL, DType, identity
 from planner.einsum import Einsum, Map, Tensor
 from planner.node import rewrite
 from planner.passes.push_predicates import conjunction, conjuncts
-from planner.scalar import Arg, Call, Cast, Const, Expr, args_of, labels_of, substitute, typed
+from planner.scalar import Arg, Call, Cast, Const, Expr, args_of, labels_of, substitute
+from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
 # reduce -> the combine that distributes over it, and the reduce whose identity is neutral for that combine.

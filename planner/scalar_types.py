@@ -1,0 +1,169 @@
+"""What the type table makes of a scalar expression: its casts, the branches it must not evaluate, its integer bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.dtypes import BOOL, FLOAT64, INT64, DType, promote
+from planner.errors import ShapeError
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold, walk
+from planner.scalar_text import text
+
+
+@dataclass(frozen=True)
+class _Typed:
+    expr: Expr
+    dtype: DType
+    weak: bool
+
+
+def typed(expr: Expr, arg_dtypes: Sequence[DType]) -> tuple[Expr, DType]:
+    """`expr` with every conversion written as a Cast, and its dtype.
+
+    >>> from planner.dtypes import BY_NAME
+    >>> from planner.scalar_text import parse
+    >>> text(typed(parse("x0 * 2 + i"), [BY_NAME["f32"]])[0])
+    'x0 * f32(2) + f32(i)'
+    """
+
+    def rule(node: Expr, new: tuple[_Typed, ...]) -> _Typed:
+        match node:
+            case Arg(i):
+                if i >= len(arg_dtypes):
+                    raise ShapeError(f"the expression reads x{i}, but there are only {len(arg_dtypes)} operands")
+                return _Typed(node, arg_dtypes[i], False)
+            case LabelValue():
+                return _Typed(node, INT64, True)
+            case Const(value):
+                dtype = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
+                return _Typed(node, dtype, dtype != BOOL)
+            case Cast(_, dtype):
+                return _Typed(Cast(new[0].expr, dtype), dtype, False)
+            case Call(op, _):
+                return _type_call(op, new)
+
+    result = fold(expr, rule)
+    return result.expr, result.dtype
+
+
+def _type_call(op: str, args: tuple[_Typed, ...]) -> _Typed:
+    rule = OPS[op].rule
+    if rule == "logic" or rule == "case":
+        for arg in args if rule == "logic" else args[:1]:
+            if arg.dtype != BOOL:
+                raise ShapeError(f"{op} wants a condition, got {text(arg.expr)} of dtype {arg.dtype.name}")
+    if rule == "logic":
+        return _Typed(Call(op, tuple(a.expr for a in args)), BOOL, False)
+    values = args[1:] if rule == "case" else args
+    dtype, weak = _common(values)
+    if dtype == BOOL and op == "mul":
+        return _Typed(Call("and", tuple(a.expr for a in args)), BOOL, False)
+    if dtype == BOOL and op in ("add", "sub", "neg", "abs", "sign"):
+        dtype = INT64
+    if rule == "float" and not dtype.is_float:
+        dtype = FLOAT64
+    if rule == "int" and dtype != INT64:
+        raise ShapeError(f"{op} wants integers, got {dtype.name}")
+    cast = tuple(_cast(a, dtype) for a in values)
+    if rule == "case":
+        return _Typed(Call(op, (args[0].expr, *cast)), dtype, weak)
+    return _Typed(Call(op, cast), BOOL if rule == "compare" else dtype, weak and rule != "compare")
+
+
+def _common(args: Sequence[_Typed]) -> tuple[DType, bool]:
+    """The dtype in which `args` meet, and whether all of them are weak."""
+    strong = [a.dtype for a in args if not a.weak]
+    if not strong:
+        return promote(*(a.dtype for a in args)), True
+    dtype = promote(*strong)
+    for a in args:
+        if a.weak and a.dtype.rank > dtype.rank and not (a.dtype.is_float and dtype.is_float):
+            dtype = a.dtype
+    return dtype, False
+
+
+def _cast(arg: _Typed, dtype: DType) -> Expr:
+    return arg.expr if arg.dtype == dtype else Cast(arg.expr, dtype)
+
+
+def guarded(expr: Expr, where: Expr | None = None) -> Expr:
+    """`expr` with integer divisions and casts to int64 made harmless wherever their value is not taken.
+
+    That is in the other branch of a `case`, and where the condition `where` is false; evaluators compute both branches
+    and absent cells too.
+
+    >>> from planner.scalar_text import parse
+    >>> text(guarded(parse("case(x1 != 0, x0 // x1, 0)")))
+    'case(x1 != 0, x0 // case(x1 != 0, x1, 1), 0)'
+    """
+    if not any(_may_refuse(part) for part in walk(expr)):
+        return expr
+    match expr:
+        case Call("case", (test, taken, other)):
+            safe = guarded(test, where)
+            both = safe if where is None else Call("and", (where, safe))
+            neither = Call("not", (safe,)) if where is None else Call("and", (where, Call("not", (safe,))))
+            return Call("case", (safe, guarded(taken, both), guarded(other, neither)))
+        case Call(op, args):
+            new = [guarded(arg, where) for arg in args]
+            if _may_refuse(expr) and where is not None:
+                new[1] = Call("case", (where, new[1], Const(1)))
+            return Call(op, tuple(new))
+        case Cast(arg, dtype):
+            inner = guarded(arg, where)
+            return Cast(inner if where is None or dtype != INT64 else Call("case", (where, inner, Const(0))), dtype)
+    return expr
+
+
+def _may_refuse(expr: Expr) -> bool:
+    """Whether computing a value of `expr` may raise."""
+    if isinstance(expr, Cast):
+        return expr.dtype == INT64 and not isinstance(expr.arg, Const)
+    return isinstance(expr, Call) and expr.op in ("intdiv", "mod")
+
+
+def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int:
+    """The largest bound on |value| over all integer sub-expressions, from bounds on operands and label values.
+
+    Decides beforehand whether int64 arithmetic can wrap. A float function has no bound and counts as 0.
+    """
+    worst = 0
+
+    def rule(node: Expr, new: tuple[int | None, ...]) -> int | None:
+        nonlocal worst
+        bound = _magnitude(node, new, args, labels)
+        worst = max(worst, bound or 0)
+        return bound
+
+    fold(expr, rule)
+    return worst
+
+
+def _magnitude(node: Expr, new: tuple[int | None, ...], args: Sequence[int], labels: Mapping[str, int]) -> int | None:
+    match node:
+        case Arg(i):
+            return args[i]
+        case LabelValue(name):
+            return labels[name]
+        case Const(value):
+            return math.ceil(abs(value)) if math.isfinite(value) else None
+        case Cast():
+            return new[0]
+    assert isinstance(node, Call)
+    known = [b for b in (new[1:] if node.op == "case" else new) if b is not None]
+    if OPS[node.op].rule in ("compare", "logic"):
+        return 1
+    if len(known) < (2 if node.op == "case" else len(new)):
+        return None
+    match node.op:
+        case "add" | "sub":
+            return known[0] + known[1]
+        case "mul":
+            return known[0] * known[1]
+        case "neg" | "abs" | "sign" | "intdiv":
+            return known[0]
+        case "mod" | "min" | "max" | "case":
+            return max(known)
+    return None
