@@ -9,9 +9,10 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from einsql.create import Storage, create_relation
 from einsql.engine import choose_engine
 from einsql.query import Query
-from einsql.relation import Relation, Storage, create_relation
+from einsql.relation import Relation
 from einsql.sql.names import Table
 from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole, chain, total_einsum
