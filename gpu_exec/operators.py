@@ -107,7 +107,8 @@ class _Accumulator:
         assert self.reduce is not None
         block, own = self.batch.block(row), self.batch.mask(row)
         if own is None and block.dtype != np.int64:
-            UFUNCS[self.reduce](block, values[0], out=block)
+            with np.errstate(all="ignore"):
+                UFUNCS[self.reduce](block, values[0], out=block)
             return
         merged, both = merge(self.reduce, block, own, values[0], None if mask is None else mask[0])
         block[...] = merged

@@ -15,6 +15,7 @@ Array = np.ndarray
 EXACT_IN_FLOAT64 = 2**53
 
 
+@np.errstate(all="ignore")  # infinity and NaN are values
 def contract(a: Array, b: Array, left: Labels, right: Labels, output: Labels) -> Array:
     """out[r, output] = sum over contracted labels of a[r, left] * b[r, right], for every row r.
 

@@ -26,7 +26,8 @@ def int_div(a: Array, b: Array) -> Array:
 
 def int_mod(a: Array, b: Array) -> Array:
     """The remainder with the sign of the dividend, as in SQL."""
-    return a - b * int_div(a, b) if a.dtype == object or np.asarray(b).dtype == object else _fmod(a, b)
+    wide = np.asarray(a).dtype == object or np.asarray(b).dtype == object
+    return a - b * int_div(a, b) if wide else _fmod(a, b)
 
 
 def _fmod(a: Array, b: Array) -> Array:

@@ -1,0 +1,177 @@
+"""SELECT with aggregates: GROUP BY, one einsum per aggregate, and the expression over their results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from einsql.sql.elementwise import elementwise_or_einsum
+from einsql.sql.errors import refuse
+from einsql.sql.names import LabelColumn, ValueColumn, same_name
+from einsql.sql.scalars import ScalarReader
+from planner.dtypes import BOOL, INT64
+from planner.einsum import Fill, Tensor
+from planner.errors import EinsqlError, SqlUnsupportedError
+from planner.scalar import Arg, Call, Cast, Const, Expr, LabelValue
+from planner.scalar_types import typed
+from planner.subscripts import Subscripts
+
+if TYPE_CHECKING:
+    from einsql.sql.select import SelectReader
+
+AGGREGATES: dict[type, str] = {
+    exp.Sum: "sum", exp.Max: "max", exp.Min: "min", exp.LogicalOr: "any", exp.LogicalAnd: "all", exp.Count: "count", exp.Avg: "avg",
+}  # fmt: skip
+
+
+def find_aggregates(node: exp.Expr) -> list[exp.Expr]:
+    """The outermost aggregates of an expression."""
+    return [part for part in node.walk(prune=_is_aggregate) if _is_aggregate(part)]
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return type(node) in AGGREGATES or _is_product(node)
+
+
+def _is_product(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "product" and len(node.expressions) == 1
+
+
+class AggregateReader:
+    """Reads the value column of one aggregating SELECT, whose label columns are `kept`."""
+
+    def __init__(self, select: SelectReader, kept: tuple[str, ...]) -> None:
+        self.select, self.kept, self.text = select, kept, select.text
+        self.parts: list[Tensor] = []  # one einsum per aggregate
+        self._check_group()
+
+    def read(self, value: exp.Expr) -> Tensor:
+        """The tensor of an expression over aggregates."""
+        meaning = {id(node): self._aggregate(node) for node in find_aggregates(value)}
+
+        def leaf(node: exp.Expr) -> Expr | None:
+            if id(node) in meaning:
+                return meaning[id(node)]
+            column = self.select.column(node)
+            if isinstance(column, Arg):
+                raise refuse(self.text, node, f"column {node.sql()!r} stands beside an aggregate but not inside one")
+            if isinstance(column, LabelValue) and column.label not in self.kept:
+                raise refuse(self.text, node, f"column {node.sql()!r} stands beside an aggregate but not in GROUP BY")
+            return column
+
+        expr = ScalarReader(self.text, leaf).read(value)
+        if not self.parts:
+            message = "GROUP BY without an aggregate; write SUM, MIN, MAX, COUNT or AVG over the value"
+            raise refuse(self.text, value, message)
+        if expr == Arg(0) and len(self.parts) == 1:
+            return self.parts[0]
+        subscripts = Subscripts((self.kept,) * len(self.parts), self.kept)
+        return elementwise_or_einsum(tuple(self.parts), subscripts, expr, None, None)
+
+    # ---------------------------------------------------------------------------------------------------- GROUP BY
+
+    def _check_group(self) -> None:
+        """Every label column must be grouped by, and nothing else."""
+        group = self.select.select.args.get("group")
+        labels = [(o, o.label) for o in self.select.outputs if o.label is not None]
+        beside = "stands beside an aggregate but not in GROUP BY"
+        if group is None:
+            if labels:
+                raise refuse(self.text, labels[0][0].node, f"column {labels[0][0].name!r} {beside}")
+            return
+        for clause in ("rollup", "cube", "grouping_sets"):
+            if group.args.get(clause):
+                message = f"GROUP BY {clause.replace('_', ' ').upper()} is not read"
+                raise refuse(self.text, self.select.select, message, SqlUnsupportedError)
+        if group.args.get("all"):
+            return
+        grouped = {self._group_label(node): node for node in group.expressions}
+        for output, label in labels:
+            if self.select.label(label) not in grouped:
+                raise refuse(self.text, output.node, f"column {output.name!r} {beside}")
+        for name, node in grouped.items():
+            if name not in self.kept:
+                message = f"GROUP BY names {name!r}, which is not selected, so rows would repeat; select it"
+                raise refuse(self.text, node, message)
+
+    def _group_label(self, node: exp.Expr) -> str:
+        """The label that one expression of GROUP BY means: a column, an alias, or a number of the select list."""
+        if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
+            number, outputs = int(node.this), self.select.outputs
+            label = outputs[number - 1].label if 1 <= number <= len(outputs) else None
+            if label is None:
+                raise refuse(self.text, node, f"GROUP BY {number} is no label of the select list")
+            return self.select.label(label)
+        if isinstance(node, exp.Column):
+            meaning = self._group_column(node)
+            if isinstance(meaning, LabelColumn):
+                return self.select.label(meaning)
+        message = f"GROUP BY {node.sql(dialect='duckdb')} is not read; group by label columns"
+        raise refuse(self.text, node, message, SqlUnsupportedError)
+
+    def _group_column(self, node: exp.Column) -> LabelColumn | ValueColumn:
+        try:
+            return self.select.scope.resolve(node)
+        except EinsqlError:
+            quoted = bool(node.this.args.get("quoted"))
+            for output in self.select.outputs:  # an alias of the select list
+                if output.label is not None and not node.table and same_name(output.name, node.name, quoted):
+                    return output.label
+            raise
+
+    # -------------------------------------------------------------------------------------------------- aggregates
+
+    def _aggregate(self, node: exp.Expr) -> Expr:
+        """The einsum of one aggregate, appended to `parts`; how the outer expression reads it."""
+        inner = node.expressions[0] if _is_product(node) else node.this
+        name = "prod" if _is_product(node) else AGGREGATES[type(node)]
+        if name == "count":
+            return self._count(inner)
+        combine, test = self._inside(inner)
+        where = _both(self.select.where, test)
+        if name == "avg":
+            return self._mean(combine, where)
+        if name in ("sum", "prod") and self._dtype_is_bool(combine):
+            combine = Cast(combine, INT64)  # SUM counts booleans
+        return self._add(self.select.einsum(combine, name, self.kept, where))
+
+    def _count(self, inner: exp.Expr | None) -> Expr:
+        """COUNT(CASE WHEN test THEN x END) counts the rows that pass, and a group without any has 0."""
+        test = None if inner is None or isinstance(inner, exp.Star) else self._inside(inner)[1]
+        one: Expr = Cast(Const(1), INT64) if test is None else Call("case", (test, Const(1), Const(0)))
+        result = self.select.einsum(one, "sum", self.kept, self.select.where)
+        return self._add(result if self.kept else Fill(result, 0))  # a count of no rows at all is 0, not NULL
+
+    def _mean(self, combine: Expr, where: Expr | None) -> Expr:
+        """Sum over count, so that parts can be reduced apart; a mean of float32 stays float32, as a sum does."""
+        total = self.select.einsum(combine, "sum", self.kept, where)
+        one = Cast(Const(1), total.type.dtype if total.type.dtype.is_float else INT64)
+        return Call("div", (self._add(total), self._add(self.select.einsum(one, "sum", self.kept, where))))
+
+    def _add(self, node: Tensor) -> Arg:
+        self.parts.append(node)
+        return Arg(len(self.parts) - 1)
+
+    def _dtype_is_bool(self, combine: Expr) -> bool:
+        return typed(combine, [source.table.node.type.dtype for source in self.select.scope.sources])[1] == BOOL
+
+    def _inside(self, node: exp.Expr) -> tuple[Expr, Expr | None]:
+        """The argument of an aggregate, and the test of a CASE without ELSE, which leaves rows out."""
+        bare = node.unnest()
+        if isinstance(bare, exp.Distinct):
+            raise refuse(self.text, node, "DISTINCT inside an aggregate is not read", SqlUnsupportedError)
+        for part in node.walk():
+            if _is_aggregate(part):
+                raise refuse(self.text, part, "an aggregate cannot stand inside another; aggregate in a WITH first")
+        reader = ScalarReader(self.text, self.select.column)
+        if isinstance(bare, exp.Case) and not bare.args.get("default") and len(bare.args["ifs"]) == 1 and not bare.this:
+            branch = bare.args["ifs"][0]
+            return reader.read(branch.args["true"]), self.select.predicate(branch.this)
+        return reader.read(node), None
+
+
+def _both(left: Expr | None, right: Expr | None) -> Expr | None:
+    if left is None or right is None:
+        return left if right is None else right
+    return Call("and", (left, right))
