@@ -38,7 +38,7 @@ class Row:
 
 
 def best_seconds(work: Work, at_least: float = 0.3, repeats: int = 7) -> float:
-    """The best time of one call: a call to warm up, then `repeats` calls or `at_least` seconds, whichever ends first."""
+    """The best time of one call: one to warm up, then `repeats` calls or `at_least` seconds of them."""
     start = time.perf_counter()
     work()
     best = time.perf_counter() - start
@@ -75,6 +75,4 @@ def compare(group: str, cases: Sequence[Case], contenders: Mapping[str, Contende
             if turn < rounds:
                 times[name].append(time_in_process(group, name))
     best = {name: min(found) for name, found in times.items()}
-    return [
-        Row(c.name, best[c.ours], c.peer, best[c.peer], best[c.ours] / best[c.peer], c.limit) for c in cases
-    ]
+    return [Row(c.name, best[c.ours], c.peer, best[c.peer], best[c.ours] / best[c.peer], c.limit) for c in cases]

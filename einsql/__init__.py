@@ -34,7 +34,7 @@ _HOMES = {
     "errors": "einsql.errors",
 }
 
-__all__ = ["Query", "Relation", "Session", "connect", "errors"]  # noqa: F822
+__all__ = ["Query", "Relation", "Session", "connect", "errors"]
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,9 @@ def check_siblings() -> None:
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError as error:
-            raise ImportError(f"einsql needs its own package {name!r}, which is not installed; reinstall einsql") from error
+            raise ImportError(
+                f"einsql needs its own package {name!r}, which is not installed; reinstall einsql"
+            ) from error
         if getattr(module, "part_of", None) != "einsql":
             found = getattr(module, "__file__", None) or f"a folder {list(getattr(module, '__path__', []))}"
             raise ImportError(

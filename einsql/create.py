@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from gpu_exec.kernels.expression import largest, to_int64
 from planner.cuts import Cut
 from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
 from planner.errors import DataError, ShapeError, UnsupportedError
-from planner.relation_type import Label, RelationType
+from planner.relation_type import Label, RelationType, is_label
 from planner.scalar import Value
 
 DEFAULT_LABELS = "ijklmnopqrstuvwxyz"
@@ -45,7 +44,13 @@ class Storage:
 
 
 def create_relation(
-    name: str, data: Any, labels: str | Sequence[str] | None, val: str | None, fill: Value | None, storage: Storage, add_up: bool
+    name: str,
+    data: Any,
+    labels: str | Sequence[str] | None,
+    val: str | None,
+    fill: Value | None,
+    storage: Storage,
+    add_up: bool,
 ) -> Relation:
     """A relation from whatever `data` is: an array, a scipy sparse matrix, or a table."""
     if hasattr(data, "tocoo"):
@@ -59,12 +64,16 @@ def create_relation(
     return Relation(name, batch, _fill_value(name, fill, batch.type.dtype))
 
 
-def _from_array(name: str, array: Array, labels: str | Sequence[str] | None, storage: Storage, fill: Value | None) -> Batch:
+def _from_array(
+    name: str, array: Array, labels: str | Sequence[str] | None, storage: Storage, fill: Value | None
+) -> Batch:
     if labels is None and array.ndim > len(DEFAULT_LABELS):
         raise ShapeError(f"{name} has {array.ndim} axes; name its labels")
     names, extents = read_labels(DEFAULT_LABELS[: array.ndim] if labels is None else labels, array.ndim)
     if len(names) != array.ndim:
-        raise ShapeError(f"{name} has {array.ndim} axes, shape {array.shape}, but {len(names)} labels: {' '.join(names)}")
+        raise ShapeError(
+            f"{name} has {array.ndim} axes, shape {array.shape}, but {len(names)} labels: {' '.join(names)}"
+        )
     for label, stated, real in zip(names, extents, array.shape, strict=True):
         if stated is not None and stated != real:
             raise ShapeError(f"label {label!r} of {name} is stated as {stated}, but the array has {real}")
@@ -80,7 +89,9 @@ def _from_scipy(name: str, matrix: Any, labels: str | Sequence[str] | None, stor
     coo = matrix.tocoo()
     names, extents = read_labels(DEFAULT_LABELS[: len(coo.shape)] if labels is None else labels, len(coo.shape))
     if len(names) != len(coo.shape):
-        raise ShapeError(f"{name} has {len(coo.shape)} axes, shape {coo.shape}, but {len(names)} labels: {' '.join(names)}")
+        raise ShapeError(
+            f"{name} has {len(coo.shape)} axes, shape {coo.shape}, but {len(names)} labels: {' '.join(names)}"
+        )
     for label, stated, real in zip(names, extents, coo.shape, strict=True):
         if stated is not None and stated != real:
             raise ShapeError(f"label {label!r} of {name} is stated as {stated}, but the matrix has {real}")
@@ -95,15 +106,25 @@ def _from_table(
     name: str, table: pa.Table, labels: str | Sequence[str] | None, val: str | None, storage: Storage, add_up: bool
 ) -> Batch:
     if labels is None:
-        raise ShapeError(f"say which columns of {name} are labels, as in labels='src dst'; its columns are {', '.join(table.column_names)}")
+        raise ShapeError(
+            f"say which columns of {name} are labels, as in labels='src dst'"
+            f"; its columns are {', '.join(table.column_names)}"
+        )
     names, extents = read_labels(labels, None)
     value_column = _value_column(name, table, names, val)
     for column in (*names, *([value_column] if value_column else [])):
         nulls = table.column(column).null_count
         if nulls:
             row = next(i for i, v in enumerate(table.column(column)) if not v.is_valid)
-            raise DataError(f"column {column!r} of {name} holds {nulls} NULL, the first in row {row}; a cell is present or absent, drop those rows")
-    coordinates = np.stack([_coordinate(name, label, table) for label in names], axis=1) if names else np.zeros((len(table), 0), np.int64)
+            raise DataError(
+                f"column {column!r} of {name} holds {nulls} NULL, the first in row {row}"
+                "; a cell is present or absent, drop those rows"
+            )
+    coordinates = (
+        np.stack([_coordinate(name, label, table) for label in names], axis=1)
+        if names
+        else np.zeros((len(table), 0), np.int64)
+    )
     raw = table.column(value_column).to_numpy() if value_column else np.ones(len(table), np.int64)
     values, dtype = _values(name, raw)
     shape = _shape(name, names, extents, coordinates)
@@ -119,7 +140,10 @@ def _value_column(name: str, table: pa.Table, labels: Sequence[Label], val: str 
         return val
     rest = [c for c in table.column_names if c not in labels]
     if len(rest) > 1 and "val" not in rest:
-        raise ShapeError(f"say which column of {name} holds the values, as in val={rest[0]!r}; besides labels it has {', '.join(rest)}")
+        raise ShapeError(
+            f"say which column of {name} holds the values, as in val={rest[0]!r}"
+            f"; besides labels it has {', '.join(rest)}"
+        )
     return "val" if "val" in rest else rest[0] if rest else None
 
 
@@ -135,10 +159,14 @@ def _shape(name: str, labels: Sequence[Label], stated: Sequence[int | None], coo
     for axis, (label, extent) in enumerate(zip(labels, stated, strict=True)):
         column = coordinates[:, axis]
         if len(column) and column.min() < 0:
-            raise DataError(f"label {label!r} of {name} holds {column.min()} in row {int(column.argmin())}; coordinates start at 0")
+            raise DataError(
+                f"label {label!r} of {name} holds {column.min()} in row {int(column.argmin())}; coordinates start at 0"
+            )
         top = int(column.max()) + 1 if len(column) else 0
         if extent is not None and top > extent:
-            raise DataError(f"label {label!r} of {name} holds {top - 1} in row {int(column.argmax())}, outside its extent {extent}")
+            raise DataError(
+                f"label {label!r} of {name} holds {top - 1} in row {int(column.argmax())}, outside its extent {extent}"
+            )
         shape.append(top if extent is None else extent)
     return tuple(shape)
 
@@ -158,26 +186,36 @@ def _distinct(
     if not add_up:
         at = int(np.flatnonzero(~new)[0])
         raise DataError(
-            f"{extra} duplicate coordinates in {name}, the first {cell_text(labels, coordinates[at])} with values {values[at - 1]} and {values[at]}"
+            f"{extra} duplicate coordinates in {name}, the first {cell_text(labels, coordinates[at])}"
+            f" with values {values[at - 1]} and {values[at]}"
             "\n  add them up beforehand, or pass duplicates='sum'"
         )
     first = np.flatnonzero(new)
     if dtype == BOOL:
         return coordinates[first], np.logical_or.reduceat(values, first)
     if dtype == INT64 and largest(values) * len(values) >= 2**63:
-        return coordinates[first], to_int64(np.add.reduceat(values.astype(object), first), f"sums of duplicates in {name}")
+        return coordinates[first], to_int64(
+            np.add.reduceat(values.astype(object), first), f"sums of duplicates in {name}"
+        )
     return coordinates[first], np.add.reduceat(values, first)
 
 
 def _from_coordinates(
-    name: str, coordinates: Array, values: Array, labels: tuple[Label, ...], shape: tuple[int, ...], dtype: DType, storage: Storage
+    name: str,
+    coordinates: Array,
+    values: Array,
+    labels: tuple[Label, ...],
+    shape: tuple[int, ...],
+    dtype: DType,
+    storage: Storage,
 ) -> Batch:
     complete = len(values) == np.prod(shape, dtype=object)
     if storage.dense and not complete:
         array = from_cells(coordinates, values, RelationType(labels, _cell_cuts(shape), dtype, "scalar", "blocks"))
         absent = np.argwhere(~to_dense(array)[1])
         raise DataError(
-            f"{name} is declared dense, but {len(absent)} of {int(np.prod(shape))} cells are missing, the first {cell_text(labels, absent[0])}"
+            f"{name} is declared dense, but {len(absent)} of {int(np.prod(shape))} cells are missing"
+            f", the first {cell_text(labels, absent[0])}"
         )
     if complete and storage.dense is not False:
         whole = np.zeros(shape, np.dtype(dtype.name))
@@ -185,7 +223,9 @@ def _from_coordinates(
         return from_dense(whole, RelationType(labels, storage.cuts(labels, shape), dtype))
     presence = "complete" if complete else "cells"
     if storage.cut:
-        return from_cells(coordinates, values, RelationType(labels, storage.cuts(labels, shape), dtype, presence=presence))
+        return from_cells(
+            coordinates, values, RelationType(labels, storage.cuts(labels, shape), dtype, presence=presence)
+        )
     kind = RelationType(labels, _cell_cuts(shape), dtype, "scalar", "complete" if complete else "blocks")
     return from_cells(coordinates, values, kind)
 
@@ -201,7 +241,9 @@ def _values(name: str, array: Array) -> tuple[Array, DType]:
         return array, kinds[array.dtype.name]
     if array.dtype.kind in "iu" and array.dtype.itemsize < 8:
         return array.astype(np.int64), INT64
-    raise UnsupportedError(f"{name} has dtype {array.dtype}; supported are bool, integers up to int64, float32 and float64")
+    raise UnsupportedError(
+        f"{name} has dtype {array.dtype}; supported are bool, integers up to int64, float32 and float64"
+    )
 
 
 def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
@@ -217,7 +259,6 @@ def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
     return value
 
 
-_LABEL = re.compile(r"[^\s=\"\[\]:,.()'>-]+")
 
 
 def read_labels(labels: str | Sequence[str], rank: int | None) -> tuple[tuple[Label, ...], tuple[int | None, ...]]:
@@ -228,7 +269,7 @@ def read_labels(labels: str | Sequence[str], rank: int | None) -> tuple[tuple[La
     names, extents = [], []
     for word in words:
         name, _, extent = word.partition("=")
-        if not _LABEL.fullmatch(name) or (extent and not extent.isdecimal()):
+        if not is_label(name) or (extent and not extent.isdecimal()):
             raise ShapeError(f"cannot read the label {word!r}; written like 'src' or 'src=34'")
         if name.lower() == "val":
             raise ShapeError("a label cannot be called 'val': that is the value column")

@@ -34,9 +34,13 @@ def choose_engine(engine: str, devices: int | str | None) -> Engine:
             raise PlanError(f"cannot read devices={devices!r} for engine {engine!r}; written like 4 or 'host:4'")
         name, devices = named, int(listed)
     if name in LATER:
-        raise UnsupportedError(f"engine {engine!r}: {LATER[name]} are not supported yet; engines are {', '.join(ENGINES)}")
+        raise UnsupportedError(
+            f"engine {engine!r}: {LATER[name]} are not supported yet; engines are {', '.join(ENGINES)}"
+        )
     if name not in ENGINES or (count and not count.isdecimal()):
-        raise PlanError(f"no engine {engine!r}; engines are {', '.join(ENGINES)}, host also with a count as in 'host:4'")
+        raise PlanError(
+            f"no engine {engine!r}; engines are {', '.join(ENGINES)}, host also with a count as in 'host:4'"
+        )
     if count and devices is not None and int(count) != devices:
         raise PlanError(f"engine {engine!r} and devices={devices} name different counts")
     number = int(count) if count else devices if devices is not None else 1

@@ -53,7 +53,9 @@ def compile_host(graph: Tensor, relations: Mapping[str, Relation], request: Requ
     plan = optimize(graph, request)
     program = build_program(plan, tuple(f"host:{d}" for d in range(request.devices)))
     tables = {
-        table_key(step): relations[step.op.table].under(step.type) for step in program.steps if isinstance(step.op, p.Scan)
+        table_key(step): relations[step.op.table].under(step.type)
+        for step in program.steps
+        if isinstance(step.op, p.Scan)
     }
     structures, counts = key_phase(program, {name: batch.keys for name, batch in tables.items()})
     return HostQuery(plan, program.with_counts(counts), structures, tables)

@@ -184,7 +184,9 @@ class Query:
             by_name.setdefault(node.name, node)
         return Plan(
             parts={name: _parts(node) for name, node in by_name.items()},
-            placement={name: describe(n.placement, n.type.labels) for name, n in by_name.items() if n.placement is not None},
+            placement={
+                name: describe(n.placement, n.type.labels) for name, n in by_name.items() if n.placement is not None
+            },
             flops=sum(node.flops for node in by_name.values() if isinstance(node, Join)),
             moved_bytes=program.moved_bytes,
             peak_bytes=program.peak_bytes,

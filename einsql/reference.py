@@ -68,7 +68,9 @@ def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Ar
             return Total(args[0].values, args[0].present & np.broadcast_to(kept, args[0].present.shape), args[0].bound)
         case Fill(_, value):
             present = args[0].present
-            return Total(np.where(present, args[0].values, value), np.ones_like(present), np.where(present, args[0].bound, 0))
+            return Total(
+                np.where(present, args[0].values, value), np.ones_like(present), np.where(present, args[0].bound, 0)
+            )
     raise AssertionError(node)
 
 
@@ -95,7 +97,8 @@ def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
     labels = node.subscripts.labels
     if node.cells > MOST_CELLS:
         raise PlanError(
-            f"the reference interpreter refuses {node.name or node.subscripts}: {node.cells} cells in its label space, at most {MOST_CELLS}"
+            f"the reference interpreter refuses {node.name or node.subscripts}"
+            f": {node.cells} cells in its label space, at most {MOST_CELLS}"
             "\n  scale the inputs down, or use engine='host'"
         )
     shape = tuple(node.extents[label] for label in labels)
@@ -106,7 +109,9 @@ def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
         present = present & arg.present
     if node.where is not None:
         present = present & np.broadcast_to(_scalar(node.where, [], grid, 0.0)[0], shape)
-    values, bound = (np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps, present))
+    values, bound = (
+        np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps, present)
+    )
     if node.reduce is None:
         return Total(values, present, bound)
     return _reduce(node, values, bound, present)
@@ -138,7 +143,14 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
     axes = tuple(range(len(node.subscripts.output), values.ndim))
     dtype = node.type.dtype
     start = identity(str(node.reduce), dtype)
-    ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}[str(node.reduce)]
+    ufunc = {
+        "sum": np.add,
+        "prod": np.multiply,
+        "max": np.maximum,
+        "min": np.minimum,
+        "any": np.logical_or,
+        "all": np.logical_and,
+    }[str(node.reduce)]
     if node.combined_dtype == BOOL and dtype == INT64:
         values = values.astype(object)
     filled = np.where(present, values, start)
@@ -170,7 +182,9 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "pow": lambda a, b: np.power(np.asarray(a, float), np.asarray(b, float)),
     "neg": lambda a: -a,
     "abs": np.abs,
-    "sign": lambda a: (a > 0).astype(object if a.dtype == object else float) - (a < 0) if a.dtype == object else np.sign(a),
+    "sign": lambda a: (
+        (a > 0).astype(object if a.dtype == object else float) - (a < 0) if a.dtype == object else np.sign(a)
+    ),
     "min": np.minimum,
     "max": np.maximum,
     "lt": lambda a, b: (a < b).astype(bool),
@@ -190,9 +204,7 @@ def _float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda a: function(np.asarray(a, float))
 
 
-FUNCTIONS |= {
-    name: _float(getattr(np, name)) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
-}
+FUNCTIONS |= {name: _float(getattr(np, name)) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")}
 FUNCTIONS |= {
     "rsqrt": _float(lambda a: 1 / np.sqrt(a)),
     "sigmoid": _float(lambda a: 1 / (1 + np.exp(-a))),
@@ -214,8 +226,10 @@ FUNCTIONS |= {"intdiv": lambda a, b: _truncated(a, b, False), "mod": lambda a, b
 assert FUNCTIONS.keys() == OPS.keys()
 
 
-def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float, present: Array | None = None) -> Pair:
-    """A typed expression and its rounding bound: each operation rounds once, and passes on what its operands may be off.
+def _scalar(
+    expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float, present: Array | None = None
+) -> Pair:
+    """A typed expression and its rounding bound: each operation rounds once, and passes on the bounds of its operands.
 
     What is not `present`, and the branch of a case that is not taken, raise nothing.
     """

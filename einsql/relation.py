@@ -84,7 +84,9 @@ class Relation:
         import scipy.sparse
 
         if len(self.labels) not in (1, 2):
-            raise UnsupportedError(f"scipy holds 1 or 2 labels, {self.name or 'the result'} has {len(self.labels)}; take .arrow()")
+            raise UnsupportedError(
+                f"scipy holds 1 or 2 labels, {self.name or 'the result'} has {len(self.labels)}; take .arrow()"
+            )
         coordinates, values = cells(self.batch)
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
 

@@ -97,7 +97,9 @@ class Session:
         if name not in self._relations:
             close = difflib.get_close_matches(name, self._relations, n=1)
             known = ", ".join(sorted(self._relations)) or "none"
-            raise CatalogError(f"no relation {name!r}; " + (f"did you mean {close[0]!r}?" if close else f"there are {known}"))
+            raise CatalogError(
+                f"no relation {name!r}; " + (f"did you mean {close[0]!r}?" if close else f"there are {known}")
+            )
         return self._relations[name]
 
     def relations(self) -> list[str]:
@@ -126,7 +128,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # ---------------------------------------------------------------------------------------------------- queries
@@ -194,7 +198,12 @@ class Session:
         return Whole(Input(relation.type, name=name), 0 if relation.fill is None else relation.fill)
 
     def _query(
-        self, node: Any, labels: tuple[str, ...], used: Mapping[str, Relation], fill: Value | None, options: Mapping[str, Any]
+        self,
+        node: Any,
+        labels: tuple[str, ...],
+        used: Mapping[str, Relation],
+        fill: Value | None,
+        options: Mapping[str, Any],
     ) -> Query:
         unknown = sorted(set(options) - {"engine", "devices", "parts", "tile", "placement"})
         if unknown:
@@ -223,6 +232,8 @@ def _adopt(query: Query, used: dict[str, Relation]) -> Tensor:
     names = {name: _called(relation, used) for name, relation in query.relations.items()}
 
     def rename(node: Tensor) -> Tensor:
-        return replace(node, name=names[node.name]) if isinstance(node, Input) and names[node.name] != node.name else node
+        return (
+            replace(node, name=names[node.name]) if isinstance(node, Input) and names[node.name] != node.name else node
+        )
 
     return rewrite(query.graph, rename)

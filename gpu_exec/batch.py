@@ -46,7 +46,9 @@ def linear_keys(keys: Array, counts: Sequence[int]) -> Array:
     for n in counts:
         total *= max(n, 1)
     if total >= 2**63:
-        raise UnsupportedError(f"a grid of {' x '.join(map(str, counts))} keys is too large to number; cut fewer labels")
+        raise UnsupportedError(
+            f"a grid of {' x '.join(map(str, counts))} keys is too large to number; cut fewer labels"
+        )
     linear = np.zeros(len(keys), np.int64)
     for axis, n in enumerate(counts):
         linear = linear * n + keys[:, axis]
@@ -58,7 +60,11 @@ def grid_keys(counts: Sequence[int]) -> Array:
     rows = int(np.prod(counts, dtype=np.int64))
     if not counts:
         return np.zeros((1, 0), np.int64)
-    return np.stack(np.unravel_index(np.arange(rows), tuple(counts)), axis=1) if rows else np.zeros((0, len(counts)), np.int64)
+    return (
+        np.stack(np.unravel_index(np.arange(rows), tuple(counts)), axis=1)
+        if rows
+        else np.zeros((0, len(counts)), np.int64)
+    )
 
 
 def keys_of(linear: Array, counts: Sequence[int]) -> Array:
@@ -194,17 +200,23 @@ def to_dense(batch: Batch) -> tuple[Array, Array]:
     whole = type.presence == "complete"
     if batch.rows == 1 and type.possible_rows == 1:
         mask = batch.mask(0)
-        return batch.block(0), np.ones(type.extents, bool) if mask is None else mask
+        return batch.block(0), everywhere(type) if mask is None else mask
     if type.storage == "scalar" or all(c.is_cells for c in type.cuts):
         return _scatter_cells(batch)
     array = np.zeros(type.extents, np.dtype(type.dtype.name))
-    present = np.ones(type.extents, bool) if whole else np.zeros(type.extents, bool)
+    present = everywhere(type) if whole else np.zeros(type.extents, bool)
     for row in range(batch.rows):
         box = box_of(type, batch.keys[row])
         array[box] = batch.block(row)
-        mask = batch.mask(row)
-        present[box] = True if mask is None else mask
+        if not whole:
+            mask = batch.mask(row)
+            present[box] = True if mask is None else mask
     return array, present
+
+
+def everywhere(type: RelationType) -> Array:
+    """The read-only mask of a complete relation; takes no memory."""
+    return np.broadcast_to(np.True_, type.extents)
 
 
 def _scatter_cells(batch: Batch) -> tuple[Array, Array]:
@@ -226,7 +238,11 @@ def cells(batch: Batch) -> tuple[Array, Array]:
         keys = batch.keys[batch.layout.shape_class == c]
         mask = np.ones(stack.shape, bool) if batch.masks is None else batch.masks[c]
         at = np.nonzero(mask)
-        found.append(np.stack([first_of(cut, keys[at[0], i]) + at[i + 1] for i, cut in enumerate(type.cuts)], axis=1) if rank else np.zeros((len(at[0]), 0), np.int64))
+        found.append(
+            np.stack([first_of(cut, keys[at[0], i]) + at[i + 1] for i, cut in enumerate(type.cuts)], axis=1)
+            if rank
+            else np.zeros((len(at[0]), 0), np.int64)
+        )
         values.append(stack[at])
     coordinates, flat = np.concatenate(found), np.concatenate(values)
     order = np.lexsort(coordinates.T[::-1]) if rank else np.arange(len(flat))
@@ -235,7 +251,11 @@ def cells(batch: Batch) -> tuple[Array, Array]:
 
 def from_cells(coordinates: Array, values: Array, type: RelationType) -> Batch:
     """Rows from distinct cells: coordinates [n, rank], values [n]. Blocks without a cell are not stored."""
-    keys = np.stack([parts_of(cut, coordinates[:, i]) for i, cut in enumerate(type.cuts)], axis=1) if type.cuts else np.zeros((len(values), 0), np.int64)
+    keys = (
+        np.stack([parts_of(cut, coordinates[:, i]) for i, cut in enumerate(type.cuts)], axis=1)
+        if type.cuts
+        else np.zeros((len(values), 0), np.int64)
+    )
     linear = linear_keys(keys, type.counts)
     distinct, row = np.unique(linear, return_inverse=True)
     batch = empty_batch(type, keys_of(distinct, type.counts))

@@ -40,7 +40,9 @@ def _is_whole(transfer: Transfer, batch: Batch, step: Step) -> bool:
 
 
 def _message(batch: Batch, transfer: Transfer) -> Message:
-    boxes: list[Any] = [box for box, _ in transfer.boxes] if transfer.boxes is not None else [...] * len(transfer.source)
+    boxes: list[Any] = (
+        [box for box, _ in transfer.boxes] if transfer.boxes is not None else [...] * len(transfer.source)
+    )
     values = [batch.block(int(row))[box] for row, box in zip(transfer.source, boxes, strict=True)]
     masks = None
     if batch.masks is not None:
@@ -83,5 +85,3 @@ class _Target:
 
 def _key(box: Any) -> object:
     return "whole" if box is ... else tuple((s.start, s.stop) for s in box)
-
-

@@ -41,7 +41,9 @@ def execute(program: Program, structures: list[Structure], tables: Mapping[str, 
             failures[d] = error
             transport.stop()
 
-    workers = [threading.Thread(target=work, args=(d,), name=program.devices[d], daemon=True) for d in range(1, devices)]
+    workers = [
+        threading.Thread(target=work, args=(d,), name=program.devices[d], daemon=True) for d in range(1, devices)
+    ]
     for worker in workers:
         worker.start()
     work(0)
@@ -51,5 +53,3 @@ def execute(program: Program, structures: list[Structure], tables: Mapping[str, 
         if error is not None and not isinstance(error, Stopped):
             raise error
     return Run(tuple(run.result for run in runs), metrics)
-
-

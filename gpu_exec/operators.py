@@ -28,12 +28,20 @@ def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: 
     stacked by shape and reduced in segments.
     """
     kernel = JoinKernel(
-        op.subscripts, op.combine, op.reduce, op.where, tuple(o.type.dtype for o in operands), step.type.presence == "cells"
+        op.subscripts,
+        op.combine,
+        op.reduce,
+        op.where,
+        tuple(o.type.dtype for o in operands),
+        step.type.presence == "cells",
     )
     out = _Accumulator(step.type, keys, op.reduce)
     read = {label: cut for label, cut in op.label_cuts.items() if label in kernel.reads_labels}
     for rows in _groups(operands, pairs):
-        shapes = [operand.layout.shapes[operand.layout.shape_class[r[rows[0]]]] for operand, r in zip(operands, pairs.operands, strict=True)]
+        shapes = [
+            operand.layout.shapes[operand.layout.shape_class[r[rows[0]]]]
+            for operand, r in zip(operands, pairs.operands, strict=True)
+        ]
         firsts = {label: first_of(cut, pairs.keys[label][rows]) for label, cut in read.items()}
         if _cells(op, shapes) >= SMALL_BLOCK:
             for i, row in enumerate(rows):
@@ -42,13 +50,20 @@ def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: 
                 out.add(int(pairs.out[row]), *kernel(views, masks, {k: v[i : i + 1] for k, v in firsts.items()}))
         else:
             views = [_gather(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
-            masks = [None if o.masks is None else _gather_masks(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
+            masks = [
+                None if o.masks is None else _gather_masks(o, r[rows])
+                for o, r in zip(operands, pairs.operands, strict=True)
+            ]
             out.add_segments(pairs.out[rows], *kernel(views, masks, firsts))
     return out.batch
 
 
 def _cells(op: p.Join, shapes: Sequence[tuple[int, ...]]) -> int:
-    sizes = {label: n for labels, shape in zip(op.subscripts.inputs, shapes, strict=True) for label, n in zip(labels, shape, strict=True)}
+    sizes = {
+        label: n
+        for labels, shape in zip(op.subscripts.inputs, shapes, strict=True)
+        for label, n in zip(labels, shape, strict=True)
+    }
     return int(np.prod(list(sizes.values()), dtype=np.int64))
 
 
@@ -149,7 +164,11 @@ class _Accumulator:
             assert self.reduce is not None
             again = np.flatnonzero(old)
             merged, both = merge(
-                self.reduce, stack[at[again]], None if masks is None else masks[at[again]], values[again], None if mask is None else mask[again]
+                self.reduce,
+                stack[at[again]],
+                None if masks is None else masks[at[again]],
+                values[again],
+                None if mask is None else mask[again],
             )
             values = np.array(values)
             values[again] = merged

@@ -84,6 +84,9 @@ class DeviceRun:
 
     def _describe(self, step: Step, error: Exception) -> str:
         name = self.program.devices[self.device]
-        lines = [f"step %{step.register} {step.name!r} failed on {name}: {type(error).__name__}: {error}", f"    result {step.type}"]
+        lines = [
+            f"step %{step.register} {step.name!r} failed on {name}: {type(error).__name__}: {error}",
+            f"    result {step.type}",
+        ]
         lines += [f"    operand %{a} {self.program.steps[a].type}" for a in step.args]
         return "\n".join(lines)

@@ -77,7 +77,9 @@ def key_phase(program: Program, keys: Mapping[str, Array]) -> tuple[list[Structu
     counts: dict[int, Counts] = {}
     for step in program.steps:
         structure = _structure(step, [found[a] for a in step.args], [program.steps[a] for a in step.args], keys)
-        counts[step.register] = _counts(step, structure, [found[a] for a in step.args], [program.steps[a] for a in step.args])
+        counts[step.register] = _counts(
+            step, structure, [found[a] for a in step.args], [program.steps[a] for a in step.args]
+        )
         found.append(structure)
     return found, counts
 
@@ -198,7 +200,12 @@ def _join_rows(op: p.Join, args: list[Structure], cuts: Mapping[Label, Cut]) -> 
 
 
 def _match(
-    left: Mapping[Label, Array], right: Mapping[Label, Array], shared: list[Label], counts: list[int], n_left: int, n_right: int
+    left: Mapping[Label, Array],
+    right: Mapping[Label, Array],
+    shared: list[Label],
+    counts: list[int],
+    n_left: int,
+    n_right: int,
 ) -> tuple[Array, Array]:
     """Index pairs of equal keys, by sorting the right side and searching it."""
     if not shared:
@@ -300,7 +307,9 @@ def _overlaps(s: Array, t: Array, part: int) -> list[tuple[int, slice, slice]]:
 
 
 def _counts(step: Step, structure: Structure, args: list[Structure], arg_steps: list[Step]) -> Counts:
-    held = tuple(int(block_cells(step.type, structure.keys[rows]).sum()) * step.type.bytes_per_cell for rows in structure.local)
+    held = tuple(
+        int(block_cells(step.type, structure.keys[rows]).sum()) * step.type.bytes_per_cell for rows in structure.local
+    )
     calls = moved = 0
     match step.op:
         case p.Join():

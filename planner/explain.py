@@ -48,7 +48,9 @@ def format_flops(n: float) -> str:
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
     """Rows as aligned lines; columns in `right` are flush right."""
-    widths = [max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(max(map(len, rows), default=0))]
+    widths = [
+        max((len(row[i]) for row in rows if i < len(row)), default=0) for i in range(max(map(len, rows), default=0))
+    ]
     lines = []
     for row in rows:
         cells = [cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)]
@@ -73,8 +75,21 @@ def explain_logical(graph: Tensor) -> str:
         if isinstance(node, Einsum):
             einsums, flops, work = einsums + 1, flops + node.flops, format_flops(node.flops)
         maps += isinstance(node, Map)
-        rows.append((f"{names[node]}", f":= {_describe(node, names, legend)}", str(node.type), format_bytes(node.type.nbytes), work))
-    totals = [plural(einsums, "einsum"), plural(maps, "map"), format_flops(flops), f"output {names[graph]} {graph.type}"]
+        rows.append(
+            (
+                f"{names[node]}",
+                f":= {_describe(node, names, legend)}",
+                str(node.type),
+                format_bytes(node.type.nbytes),
+                work,
+            )
+        )
+    totals = [
+        plural(einsums, "einsum"),
+        plural(maps, "map"),
+        format_flops(flops),
+        f"output {names[graph]} {graph.type}",
+    ]
     return "\n".join(["LOGICAL   " + "   ".join(totals), "", *columns(rows, frozenset({3, 4})), *legend.lines()]) + "\n"
 
 
@@ -155,7 +170,12 @@ def explain_plan(plan: rel.Rel, program: Program) -> str:
         f"moves {format_bytes(program.moved_bytes)}",
         f"peak {format_bytes(max(program.peak_bytes))} per device",
     ]
-    return "\n".join(["EXPLAIN   " + "   ".join(head), "", *columns(printer.rows, frozenset({2})), *printer.legend.lines()]) + "\n"
+    return (
+        "\n".join(
+            ["EXPLAIN   " + "   ".join(head), "", *columns(printer.rows, frozenset({2})), *printer.legend.lines()]
+        )
+        + "\n"
+    )
 
 
 class _TreePrinter:
@@ -188,7 +208,9 @@ class _TreePrinter:
         keys, block = _keys(node.type), _block(node.type)
         placement = describe(node.placement, node.type.labels) if node.placement is not None else ""
         if not isinstance(node, rel.Join):
-            self.rows.append((f"{first}{_operator(node, self.legend)}", keys, rows, block, placement, _cost(node, counts)))
+            self.rows.append(
+                (f"{first}{_operator(node, self.legend)}", keys, rows, block, placement, _cost(node, counts))
+            )
             return rest
         calls = plural(counts.calls, "call") if counts else ""
         cost = f"{calls}  {format_flops(node.flops)}"
@@ -197,14 +219,18 @@ class _TreePrinter:
         how = f" ({self.legend.short(combine)})" if combine is not None else ""
         if len(node.operands) == 1:
             kind = f"Aggregate {node.reduce} by ({_by(node)}) of" if node.reduce else "Project"
-            self.rows.append((f"{first}{node.name}: {kind} {node.subscripts}{how}{where}", keys, rows, block, placement, cost))
+            self.rows.append(
+                (f"{first}{node.name}: {kind} {node.subscripts}{how}{where}", keys, rows, block, placement, cost)
+            )
             return rest
         join = f"Join {_on(node)}  {'contract' if node.reduce else 'combine'} {node.subscripts}{how}{where}"
         if node.reduce is None:
             self.rows.append((f"{first}{node.name}: {join}", keys, rows, block, placement, cost))
             return rest
         partial = "partial " if placement.startswith("Partial") else ""
-        self.rows.append((f"{first}{node.name}: Aggregate {partial}{node.reduce} by ({_by(node)})", keys, rows, block, placement, ""))
+        self.rows.append(
+            (f"{first}{node.name}: Aggregate {partial}{node.reduce} by ({_by(node)})", keys, rows, block, placement, "")
+        )
         work = describe(node.work, node.subscripts.labels) if node.work is not None else ""
         pairs = " ".join(label.upper() if cut.count > 1 else label for label, cut in node.label_cuts.items())
         self.rows.append((f"{rest}└─ {join}", pairs, str(counts.calls) if counts else "", "", work, cost))
@@ -229,17 +255,31 @@ def _operator(node: rel.Rel, legend: _Legend) -> str:
 def _cost(node: rel.Rel, counts: Counts | None) -> str:
     if counts is None:
         return ""
-    return f"moves {format_bytes(counts.moved)}" if isinstance(node, rel.Exchange) else plural(counts.calls, "call") if counts.calls else ""
+    return (
+        f"moves {format_bytes(counts.moved)}"
+        if isinstance(node, rel.Exchange)
+        else plural(counts.calls, "call")
+        if counts.calls
+        else ""
+    )
 
 
 def _keys(type: RelationType) -> str:
-    return " ".join(label.upper() if cut.count > 1 else label for label, cut in zip(type.labels, type.cuts, strict=True))
+    return " ".join(
+        label.upper() if cut.count > 1 else label for label, cut in zip(type.labels, type.cuts, strict=True)
+    )
 
 
 def _block(type: RelationType) -> str:
     """The largest block, with the storage class and presence where they are not the usual."""
-    inside = " ".join(f"{label}={cut.largest}" for label, cut in zip(type.labels, type.cuts, strict=True) if not cut.is_cells or cut.count == 1)
-    kind = "" if type.presence == "complete" else f" of {type.possible_rows}" if type.presence == "blocks" else " masked"
+    inside = " ".join(
+        f"{label}={cut.largest}"
+        for label, cut in zip(type.labels, type.cuts, strict=True)
+        if not cut.is_cells or cut.count == 1
+    )
+    kind = (
+        "" if type.presence == "complete" else f" of {type.possible_rows}" if type.presence == "blocks" else " masked"
+    )
     return f"{type.dtype.short}" + (f"[{inside}]" if inside or type.storage == "block" else "") + kind
 
 
@@ -253,5 +293,3 @@ def _on(node: rel.Join) -> str:
     shared = [label for label in node.subscripts.labels if sum(label in side for side in sides) > 1]
     named = " ".join(label.upper() if node.label_cuts[label].count > 1 else label for label in shared)
     return f"on ({named})"
-
-

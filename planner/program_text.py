@@ -75,7 +75,9 @@ def _print_op(op: Op) -> str:
             return f"exchange %{arg}"
 
 
-_STEP = re.compile(r'  %(?P<register>\d+)\s+= (?P<op>.*)  ->  (?P<type>.*\](?: scalar| blocks| cells)*) (?P<place>\S.*)  (?P<name>".*")$')
+_STEP = re.compile(
+    r'  %(?P<register>\d+)\s+= (?P<op>.*)  ->  (?P<type>.*\](?: scalar| blocks| cells)*) (?P<place>\S.*)  (?P<name>".*")$'
+)
 _JOIN = re.compile(
     r"(?P<args>%\d+(?:, %\d+)*) (?P<reduce>\w+) (?P<subscripts>\S*->\S*|.*?\]->\[.*?\]) "
     r"(?P<combine>.*?)(?: where (?P<where>.*?))? over \((?P<cuts>[^()]*)\) work (?P<work>.*)$"

@@ -96,6 +96,14 @@ class RelationType:
         return " ".join([f"{self.dtype.short}[{inside}]", *rest])
 
 
+_WRITABLE = re.compile(r"[^\s=\"\[\]:,.()'>-]+")
+
+
+def is_label(name: str) -> bool:
+    """Whether print-outs can write `name` as a label without quotes: no spaces, quotes, brackets, nor any of , . : = - >"""
+    return _WRITABLE.fullmatch(name) is not None
+
+
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<inside>.*)\](?P<rest>( (scalar|blocks|cells))*)$")
 _LABEL = re.compile(r'("(?:[^"])*"|[^\s=]+)=(\S+)')
 

@@ -1,6 +1,6 @@
 """The text of scalar expressions, and back. It is what programs print and what `combine=` takes:
 
-    expr := x0 | x1 | ... | label | 2 | 2.5 | true | inf | nan | f32(expr) | expr + expr | exp(expr) | case(c, a, b) | ...
+expr := x0 | x1 | ... | label | 2 | 2.5 | true | inf | nan | f32(expr) | expr + expr | exp(expr) | case(c, a, b) | ...
 """
 
 from __future__ import annotations

@@ -90,7 +90,10 @@ def _call(name: str, *args: exp.Expr) -> exp.Anonymous:
 def _conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
     found = list(parts)
     while len(found) > 1:  # balanced, so that a hundred labels do not nest a hundred deep
-        found = [exp.And(this=found[i], expression=found[i + 1]) if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
+        found = [
+            exp.And(this=found[i], expression=found[i + 1]) if i + 1 < len(found) else found[i]
+            for i in range(0, len(found), 2)
+        ]
     return found[0] if found else None
 
 
@@ -110,7 +113,9 @@ class _Writer:
             query = self._query(node)
             name = self._fresh(node.name)
             self.names[node] = name
-            free = [self.names[a] for a in dict.fromkeys(node.args) if last_use[a] is node and not isinstance(a, rel.Scan)]
+            free = [
+                self.names[a] for a in dict.fromkeys(node.args) if last_use[a] is node and not isinstance(a, rel.Scan)
+            ]
             self.script.steps.append(SqlStep(name, query, node.type, tuple(free)))
         self.script.result, self.script.result_type = self.names[plan], plan.type
 
@@ -201,7 +206,9 @@ class _Writer:
             return query.select(*outputs, _as(_call("BLOCK_COMBINE", *strings, *columns), "block"))
         lists = [_call("LIST", _ordered(column, order)) for column in columns]
         value = _call(f"CONTRACT_{node.reduce.upper()}", *strings, *lists)
-        return self._grouped(query.select(*outputs, _as(value, "block")), [keys[label] for label in node.subscripts.output])
+        return self._grouped(
+            query.select(*outputs, _as(value, "block")), [keys[label] for label in node.subscripts.output]
+        )
 
     def _operand_columns(self, node: rel.Join, aliases: Sequence[str], plain: Sequence[int]) -> Iterator[exp.Expr]:
         for i, (alias, labels, operand) in enumerate(zip(aliases, node.subscripts.inputs, node.operands, strict=True)):
@@ -212,7 +219,12 @@ class _Writer:
     def _strings(self, node: rel.Join, plain: Sequence[int]) -> list[exp.Expr]:
         product = node.combine == Call("mul", (Arg(0), Arg(1)))
         where = text(node.where) if node.where is not None else ""
-        strings = [str(node.subscripts), "" if product and node.reduce else text(node.combine), where, " ".join(map(str, plain))]
+        strings = [
+            str(node.subscripts),
+            "" if product and node.reduce else text(node.combine),
+            where,
+            " ".join(map(str, plain)),
+        ]
         while not strings[-1]:
             strings.pop()
         return [exp.Literal.string(s) for s in strings]
@@ -244,7 +256,9 @@ class _Writer:
         rank = len(node.type.labels)
         on = _conjunction([exp.EQ(this=_column("g", f"k{i}"), expression=_column("x0", f"k{i}")) for i in range(rank)])
         query = exp.Select().from_(_table(grid, "g")).select(*(_column("g", f"k{i}") for i in range(rank)))
-        query = query.join(_table(self.names[node.arg], "x0"), on=on if on is not None else exp.true(), join_type="left")
+        query = query.join(
+            _table(self.names[node.arg], "x0"), on=on if on is not None else exp.true(), join_type="left"
+        )
         if node.type.storage == "scalar":
             value = exp.Coalesce(this=_column("x0", "val"), expressions=[literal(node.value, node.type.dtype)])
             return query.select(_as(value, "val"))
@@ -268,9 +282,13 @@ class _Writer:
         for i, (old, new) in enumerate(zip(source.cuts, node.cuts, strict=True)):
             name = self._fresh(f"overlap_{len(self.script.overlaps) + 1}")
             self.script.overlaps[name] = (old, new)
-            query = query.join(_table(name, f"o{i}"), on=exp.EQ(this=_column(f"o{i}", "s"), expression=_column("x0", f"k{i}")))
+            query = query.join(
+                _table(name, f"o{i}"), on=exp.EQ(this=_column(f"o{i}", "s"), expression=_column("x0", f"k{i}"))
+            )
         on = _conjunction([exp.EQ(this=_column("g", f"k{i}"), expression=_column(f"o{i}", "k")) for i in range(rank)])
-        query = query.join(_table(grid, "g"), on=on) if on is not None else query.join(_table(grid, "g"), join_type="cross")
+        query = (
+            query.join(_table(grid, "g"), on=on) if on is not None else query.join(_table(grid, "g"), join_type="cross")
+        )
         keys = [_column("g", f"k{i}") for i in range(rank)]
         order = [_column("x0", f"k{i}") for i in range(rank)]
         columns = [_payload(source)] + [f"k{i}" for i in range(rank)] * (source.storage == "scalar")
@@ -289,5 +307,3 @@ def _ordered(column: exp.Expr, order: Sequence[exp.Column]) -> exp.Expr:
 
 def _names(type: RelationType) -> exp.Literal:
     return exp.Literal.string(" ".join(type.labels))
-
-

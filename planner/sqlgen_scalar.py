@@ -110,11 +110,17 @@ class ScalarWriter:
             value, dtype = _cast(value, INT64), INT64
         match reduce:
             case "sum":
-                return _cast(exp.Anonymous(this="FSUM", expressions=[value]), out) if dtype.is_float else _cast(exp.Sum(this=value), out)
+                return (
+                    _cast(exp.Anonymous(this="FSUM", expressions=[value]), out)
+                    if dtype.is_float
+                    else _cast(exp.Sum(this=value), out)
+                )
             case "prod":
                 if dtype.is_float:
                     return _cast(exp.Anonymous(this="PRODUCT", expressions=[value]), out)
-                return exp.Anonymous(this="INTEGER_PRODUCT", expressions=[exp.Anonymous(this="LIST", expressions=[value])])
+                return exp.Anonymous(
+                    this="INTEGER_PRODUCT", expressions=[exp.Anonymous(this="LIST", expressions=[value])]
+                )
             case "any":
                 return exp.LogicalOr(this=value)
             case "all":

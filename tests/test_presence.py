@@ -12,7 +12,7 @@ import pytest
 import einsql as es
 from einsql.query import Query
 
-ENGINES = ("reference", "host:1", "host:2", "host:3", "host:4", *(("duckdb",) if importlib.util.find_spec("planner.sqlgen") else ()))
+ENGINES = ("reference", "host:1", "host:3", *(("duckdb",) if importlib.util.find_spec("planner.sqlgen") else ()))
 EDGES = {"src": [0, 0, 2], "dst": [1, 2, 0], "val": [-2, -3, 5]}
 TILINGS = [{}, *({"src": a, "dst": b} for a, b in product((1, 2, 3), repeat=2))]
 

@@ -57,7 +57,9 @@ class Arena:
         """The block of a handle; a stale handle is our bug."""
         block = self._blocks.get(handle)
         if block is None:
-            raise InternalError(f"handle {handle} names no live block (epoch {handle >> EPOCH_SHIFT}, now {self._epoch})")
+            raise InternalError(
+                f"handle {handle} names no live block (epoch {handle >> EPOCH_SHIFT}, now {self._epoch})"
+            )
         return block
 
     def free(self, handles: Iterable[int]) -> None:

@@ -82,7 +82,9 @@ def _translated(error: duckdb.Error, arena: Arena) -> BaseException:
         return ExecutionError(f"a kernel failed in DuckDB: {type(arena.error).__name__}: {arena.error}")
     text = str(error)
     if "verflow" in text or "out of range" in text:
-        return IntegerOverflowError(f"a value leaves its type in DuckDB: {text.splitlines()[0]}\n  cast an operand to DOUBLE")
+        return IntegerOverflowError(
+            f"a value leaves its type in DuckDB: {text.splitlines()[0]}\n  cast an operand to DOUBLE"
+        )
     return ExecutionError(f"DuckDB refused a step: {text}")
 
 
@@ -130,7 +132,9 @@ def _grid(type: RelationType, arena: Arena) -> pa.Table:
     for key in keys:
         shape = type.block_shape(tuple(int(k) for k in key))
         empty = np.zeros(shape, np.dtype(type.dtype.name))
-        handles.append(arena.put(Block(empty, np.zeros(shape, bool), tuple(int(s[k]) for s, k in zip(starts, key, strict=True)))))
+        handles.append(
+            arena.put(Block(empty, np.zeros(shape, bool), tuple(int(s[k]) for s, k in zip(starts, key, strict=True))))
+        )
     return pa.table({**_keys(keys), "block": pa.array(handles, pa.int64())})
 
 
@@ -141,13 +145,17 @@ def _overlaps(old: Cut, new: Cut) -> pa.Table:
         for s in range(old.count)
         for k in range(new.part_of(old.start(s)), new.part_of(old.start(s + 1) - 1) + 1)
     ]
-    return pa.table({"s": pa.array([s for s, _ in pairs], pa.int64()), "k": pa.array([k for _, k in pairs], pa.int64())})
+    return pa.table(
+        {"s": pa.array([s for s, _ in pairs], pa.int64()), "k": pa.array([k for _, k in pairs], pa.int64())}
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- result out
 
 
-def _result(cursor: duckdb.DuckDBPyConnection, script: Script, arena: Arena, relations: Mapping[str, Relation]) -> Batch:
+def _result(
+    cursor: duckdb.DuckDBPyConnection, script: Script, arena: Arena, relations: Mapping[str, Relation]
+) -> Batch:
     """The last table as a batch, sorted by key."""
     type = script.result_type
     assert type is not None
@@ -155,7 +163,11 @@ def _result(cursor: duckdb.DuckDBPyConnection, script: Script, arena: Arena, rel
         relation, stored = script.scans[script.result]
         return relations[relation].under(stored)
     table = cursor.sql(f'SELECT * FROM "{script.result}"').to_arrow_table()
-    keys = np.stack([table.column(f"k{i}").to_numpy() for i in range(len(type.labels))], axis=1) if type.labels else np.zeros((len(table), 0))
+    keys = (
+        np.stack([table.column(f"k{i}").to_numpy() for i in range(len(type.labels))], axis=1)
+        if type.labels
+        else np.zeros((len(table), 0))
+    )
     keys = keys.astype(np.int64)
     payload = table.column("val" if type.storage == "scalar" else "block").to_numpy()
     if type.storage == "scalar":

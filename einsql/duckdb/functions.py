@@ -52,8 +52,17 @@ class Kernels:
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make every function known to a connection and its cursors."""
         functions = {f"CONTRACT_{reduce.upper()}": self._contract(reduce) for reduce in UFUNCS}
-        functions |= {"BLOCK_COMBINE": self._combine, "BLOCK_MAP": self._map, "BLOCK_KEEP": self._keep, "BLOCK_FILL": self._fill}
-        functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble, "INTEGER_PRODUCT": _integer_product}
+        functions |= {
+            "BLOCK_COMBINE": self._combine,
+            "BLOCK_MAP": self._map,
+            "BLOCK_KEEP": self._keep,
+            "BLOCK_FILL": self._fill,
+        }
+        functions |= {
+            "BLOCK_RETILE": self._retile,
+            "BLOCK_ASSEMBLE": self._assemble,
+            "INTEGER_PRODUCT": _integer_product,
+        }
         for name, function in functions.items():
             connection.create_function(name, self._parked(function), None, "BIGINT", type=ARROW, side_effects=True)
 
@@ -104,7 +113,9 @@ class Kernels:
             keys, at = columns[at : at + len(labels)], at + len(labels)
             shape = (1,) * len(labels)
             origins = zip(*(k.tolist() for k in keys), strict=True) if keys else ((),) * len(column)
-            found.append([Block(v.reshape(shape), None, o) for v, o in zip(np.split(column, len(column)), origins, strict=True)])
+            found.append(
+                [Block(v.reshape(shape), None, o) for v, o in zip(np.split(column, len(column)), origins, strict=True)]
+            )
         return found
 
     def _map(self, labels: pa.Array, expr: pa.Array, handles: pa.Array) -> pa.Array:
@@ -200,7 +211,9 @@ def _read_call(columns: Sequence[pa.Array], reduce: str | None) -> tuple[_Call, 
 @lru_cache(maxsize=1024)
 def _call(reduce: str | None, subscripts: str, combine: str = "", where: str = "", plain: str = "") -> _Call:
     expr = parse(combine) if combine else Call("mul", (Arg(0), Arg(1)))
-    return _Call(parse_subscripts(subscripts), expr, reduce, parse(where) if where else None, frozenset(map(int, plain.split())))
+    return _Call(
+        parse_subscripts(subscripts), expr, reduce, parse(where) if where else None, frozenset(map(int, plain.split()))
+    )
 
 
 _parsed = lru_cache(maxsize=1024)(parse)
@@ -237,7 +250,11 @@ def _group(call: _Call, operands: Rows) -> Block:
     kernel = _kernel(call, dtypes, masked)
     starts = [_starts(call.subscripts, [blocks[i] for blocks in operands]) for i in range(len(operands[0]))]
     alike = all(len({b.values.shape for b in blocks}) == 1 for blocks in operands)
-    pieces = [range(len(starts))] if alike and _cells(call, operands) < SMALL_BLOCK else [range(i, i + 1) for i in range(len(starts))]
+    pieces = (
+        [range(len(starts))]
+        if alike and _cells(call, operands) < SMALL_BLOCK
+        else [range(i, i + 1) for i in range(len(starts))]
+    )
     out: tuple[Array, Array | None] | None = None
     for piece in pieces:
         part = _contract_rows(kernel, [[blocks[i] for i in piece] for blocks in operands], [starts[i] for i in piece])
@@ -248,8 +265,12 @@ def _group(call: _Call, operands: Rows) -> Block:
 
 
 def _contract_rows(kernel: JoinKernel, operands: Rows, starts: Sequence[dict[str, int]]) -> tuple[Array, Array | None]:
-    stacks = [blocks[0].values[None] if len(blocks) == 1 else np.stack([b.values for b in blocks]) for blocks in operands]
-    masks = [None if all(b.mask is None for b in blocks) else np.stack([_mask(b) for b in blocks]) for blocks in operands]
+    stacks = [
+        blocks[0].values[None] if len(blocks) == 1 else np.stack([b.values for b in blocks]) for blocks in operands
+    ]
+    masks = [
+        None if all(b.mask is None for b in blocks) else np.stack([_mask(b) for b in blocks]) for blocks in operands
+    ]
     firsts = {label: np.array([s[label] for s in starts]) for label in kernel.reads_labels}
     values, mask = kernel(stacks, masks, firsts)
     if len(starts) > 1:
@@ -283,7 +304,9 @@ def _cells(call: _Call, operands: Rows) -> int:
 def _label_values(expr: Expr, labels: Labels, block: Block) -> dict[str, Array]:
     shape = block.values.shape
     return {
-        label: (block.origin[axis] + np.arange(shape[axis])).reshape([shape[axis] if i == axis else 1 for i in range(len(shape))])
+        label: (block.origin[axis] + np.arange(shape[axis])).reshape(
+            [shape[axis] if i == axis else 1 for i in range(len(shape))]
+        )
         for axis, label in enumerate(labels)
         if label in labels_of(expr)
     }

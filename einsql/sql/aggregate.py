@@ -27,7 +27,12 @@ AGGREGATES: dict[type, str] = {
 
 def find_aggregates(node: exp.Expr) -> list[exp.Expr]:
     """The outermost aggregates of an expression."""
-    return [part for part in node.walk(prune=_is_aggregate) if _is_aggregate(part)]
+    return [part for part in node.walk(prune=_is_closed) if _is_aggregate(part)]
+
+
+def _is_closed(node: exp.Expr) -> bool:
+    """Windows and subqueries have aggregates of their own; they are refused as what they are."""
+    return _is_aggregate(node) or isinstance(node, (exp.Window, exp.Query))
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

@@ -20,6 +20,9 @@ def position(node: exp.Expr) -> tuple[int, int]:
 def refuse(text: str, node: exp.Expr, message: str, kind: type[SqlError] = SqlError) -> SqlError:
     """The error for `node`, with its line underlined."""
     line, column = position(node)
+    while (line, column) == (0, 0) and node.parent is not None:  # sqlglot keeps no place for NULL and the like
+        node = node.parent
+        line, column = position(node)
     lines = text.splitlines()
     snippet = lines[line - 1] if 0 < line <= len(lines) else ""
     return kind(message, line, column, snippet)

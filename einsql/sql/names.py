@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from einsql.sql.errors import refuse
 from planner.einsum import Tensor
+from planner.relation_type import is_label
 
 VALUE = "val"
 
@@ -106,6 +107,14 @@ class Scope:
     @cached_property
     def aliases(self) -> tuple[str, ...]:
         return tuple(s.alias for s in self.sources)
+
+
+def check_label(text: str, node: exp.Expr, name: str) -> None:
+    """Refuse a name that no label can have."""
+    if name == VALUE:
+        raise refuse(text, node, f"a label cannot be called {name!r}: that is the value column")
+    if not is_label(name):
+        raise refuse(text, node, f"a label cannot be called {name!r}: spaces, quotes, brackets and , . : = - > part labels")
 
 
 def same_name(own: str, written: str, quoted: bool) -> bool:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from einsql.sql.errors import refuse
-from einsql.sql.names import Scope, Source, Table, same_name
+from einsql.sql.names import Scope, Source, Table, check_label, same_name
 from einsql.sql.select import SelectReader
 from planner.errors import SqlError, SqlUnsupportedError
 
@@ -57,7 +57,9 @@ def _parse_error(text: str, error: ParseError) -> SqlError:
     lines = text.splitlines()
     message = str(first.get("description") or error).rstrip(".")
     width = len(first.get("highlight") or " ")
-    return SqlError(f"not SQL: {message}", line, max(column - width + 1, 1), lines[line - 1] if 0 < line <= len(lines) else "")
+    return SqlError(
+        f"not SQL: {message}", line, max(column - width + 1, 1), lines[line - 1] if 0 < line <= len(lines) else ""
+    )
 
 
 class _Reader:
@@ -86,7 +88,9 @@ class _Reader:
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
         if not isinstance(node, exp.Select):
-            raise refuse(self.text, node, f"{node.key.upper()} is not read; a relation is one SELECT", SqlUnsupportedError)
+            raise refuse(
+                self.text, node, f"{node.key.upper()} is not read; a relation is one SELECT", SqlUnsupportedError
+            )
         tables = dict(outer)
         with_ = node.args.get("with_")
         if with_ is not None:
@@ -108,6 +112,8 @@ class _Reader:
         if len(columns) != len(table.columns):
             message = f"{len(columns)} column names for {len(table.columns)} columns: {', '.join(table.columns)}"
             raise refuse(self.text, node, message)
+        for column in columns[:-1]:
+            check_label(self.text, node, column)
         return Table(table.node, tuple(columns[:-1]), columns[-1])
 
     # ------------------------------------------------------------------------------------------------- FROM and JOIN
@@ -138,7 +144,9 @@ class _Reader:
     def _refuse_join(self, join: exp.Join) -> None:
         side, method, kind = join.side, join.method, join.kind
         if side or kind in ("SEMI", "ANTI", "OUTER"):
-            message = f"{side or kind} JOIN is not read: an absent cell joins nothing; einsql reads inner and cross joins"
+            message = (
+                f"{side or kind} JOIN is not read: an absent cell joins nothing; einsql reads inner and cross joins"
+            )
             raise refuse(self.text, join, message, SqlUnsupportedError)
         if method:
             message = f"{method} JOIN is not read: it would match the value columns; write USING with the labels"
@@ -147,16 +155,26 @@ class _Reader:
     def _source(self, node: exp.Expr, tables: dict[str, Table], number: int) -> Source:
         match node:
             case exp.Subquery():
-                alias = node.alias or f"subquery{number + 1}"
-                table = self.query(node.this, tables, node.alias)
-                columns = node.args["alias"].args.get("columns") if node.args.get("alias") else None
-                if columns:
-                    table = self._rename(node, table, [c.name for c in columns])
-                return Source(alias, table, number)
+                self._refuse_extras(node)
+                table = self._aliased(node, self.query(node.this, tables, node.alias))
+                return Source(node.alias or f"subquery{number + 1}", table, number)
             case exp.Table() if isinstance(node.this, exp.Identifier) and not node.db:
-                return Source(node.alias or node.name, self._table(node, tables), number)
+                self._refuse_extras(node)
+                return Source(node.alias or node.name, self._aliased(node, self._table(node, tables)), number)
         message = f"{node.sql(dialect='duckdb')} is not read in FROM; name a relation, a WITH table or a subquery"
         raise refuse(self.text, node, message, SqlUnsupportedError)
+
+    def _aliased(self, node: exp.Expr, table: Table) -> Table:
+        """The table under the column names of its alias, as in `A AS a(x, y, z)`."""
+        columns = node.args["alias"].args.get("columns") if node.args.get("alias") else None
+        return self._rename(node, table, [c.name for c in columns]) if columns else table
+
+    def _refuse_extras(self, node: exp.Expr) -> None:
+        extras = [word for word, value in node.args.items() if value and word not in ("this", "alias")]
+        if extras:
+            word = extras[0].strip("_").upper().replace("_", " ")
+            message = f"{word} is not read in FROM; name a relation, a WITH table or a subquery"
+            raise refuse(self.text, node, message, SqlUnsupportedError)
 
     def _table(self, node: exp.Table, tables: dict[str, Table]) -> Table:
         quoted = bool(node.this.args.get("quoted"))
@@ -171,7 +189,13 @@ class _Reader:
                 return find(matches[0])
         known = [*tables, *self.catalog.names()]
         close = difflib.get_close_matches(node.name, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}" if known else "; none has been created"
+        hint = (
+            f"; did you mean {close[0]!r}?"
+            if close
+            else f"; there are {', '.join(sorted(known))}"
+            if known
+            else "; none has been created"
+        )
         raise refuse(self.text, node, f"no relation {node.name!r}{hint}")
 
     def _using(self, column: exp.Identifier, sources: list[Source]) -> exp.Expr:
@@ -194,5 +218,3 @@ class _Reader:
             return made
 
         return exp.EQ(this=reference(*left), expression=reference(sources[-1], right))
-
-

@@ -87,14 +87,19 @@ class ScalarReader:
             case exp.Case():
                 return self._case(node)
             case exp.If():
-                return Call("case", (self.read(node.this), self.read(node.args["true"]), self._else(node, node.args.get("false"))))
+                return Call(
+                    "case",
+                    (self.read(node.this), self.read(node.args["true"]), self._else(node, node.args.get("false"))),
+                )
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
                 value = self.read(node.this)
                 return Call("and", (Call("ge", (value, self.read(low))), Call("le", (value, self.read(high)))))
             case exp.In() if node.expressions:
                 value = self.read(node.this)
-                return reduce(lambda a, b: Call("or", (a, b)), [Call("eq", (value, self.read(e))) for e in node.expressions])
+                return reduce(
+                    lambda a, b: Call("or", (a, b)), [Call("eq", (value, self.read(e))) for e in node.expressions]
+                )
             case exp.Anonymous() if node.name.lower() in BY_NAME and len(node.expressions) == 1:
                 return Call(node.name.lower(), (self.read(node.expressions[0]),))
         raise refuse(self.text, node, self._reason(node), SqlUnsupportedError)
@@ -123,7 +128,9 @@ class ScalarReader:
         if isinstance(node.this, exp.Literal) and node.this.is_string:
             words = {"inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf, "nan": math.nan}
             if node.this.this.lower() not in words:
-                raise refuse(self.text, node, f"the string {node.this.this!r} is no number; known are inf, -inf and nan")
+                raise refuse(
+                    self.text, node, f"the string {node.this.this!r} is no number; known are inf, -inf and nan"
+                )
             return Cast(Const(words[node.this.this.lower()]), DTYPES[to])
         return Cast(self.read(node.this), DTYPES[to])
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from einsql.sql.aggregate import AggregateReader, find_aggregates
 from einsql.sql.elementwise import elementwise_or_einsum
 from einsql.sql.errors import position, refuse
-from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, same_name
+from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, check_label, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.einsum import Tensor
 from planner.errors import SqlUnsupportedError
@@ -34,6 +34,8 @@ CLAUSES = {
     "locks": "locks have no meaning here",
     "kind": "SELECT AS STRUCT and AS VALUE are not read",
 }
+
+READ = frozenset({"with_", "expressions", "from_", "joins", "where", "group"})  # what a SELECT is made of here
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class SelectReader:
                 node = value[0] if isinstance(value, list) else value
                 at = node if isinstance(node, exp.Expr) and position(node) != (0, 0) else self.select
                 raise refuse(self.text, at, reason, SqlUnsupportedError)
+        others = [clause for clause, value in self.select.args.items() if value and clause not in READ]
+        if others:
+            message = f"{others[0].strip('_').upper().replace('_', ' ')} is not read in a SELECT"
+            raise refuse(self.text, self.select, message, SqlUnsupportedError)
 
     def _find(self, axis: tuple[int, int]) -> tuple[int, int]:
         while self._classes.setdefault(axis, axis) != axis:
@@ -77,7 +83,9 @@ class SelectReader:
         """Join on a label: `a.j = b.j` between two label columns makes them one label."""
         while isinstance(part, exp.Paren):
             part = part.this
-        if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
+        if not (
+            isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)
+        ):
             return False
         left, right = self.scope.resolve(part.this), self.scope.resolve(part.expression)
         if not (isinstance(left, LabelColumn) and isinstance(right, LabelColumn)):
@@ -95,17 +103,21 @@ class SelectReader:
             found.append(Output(name, inner, meaning if isinstance(meaning, LabelColumn) else None))
         values = [o for o in found if o.label is None]
         if len(values) != 1:
-            many = "no value column" if not values else f"{len(values)} value columns: {', '.join(o.name for o in values)}"
+            many = (
+                "no value column" if not values else f"{len(values)} value columns: {', '.join(o.name for o in values)}"
+            )
             at = values[1].node if values else self.select
             raise refuse(self.text, at, f"a tensor query selects its labels and exactly one value, got {many}")
         seen: dict[str, str] = {}
         for output in found:
             if output.name in seen:
-                raise refuse(self.text, output.node, f"two output columns are called {output.name!r}; rename one with AS")
+                raise refuse(
+                    self.text, output.node, f"two output columns are called {output.name!r}; rename one with AS"
+                )
             seen[output.name] = output.name
-        labels = [o.name for o in found if o.label is not None]
-        if VALUE in labels:
-            raise refuse(self.text, self.select, f"a label cannot be called {VALUE!r}: that is the value column")
+        for output in found:
+            if output.label is not None:
+                check_label(self.text, output.node, output.name)
         return found
 
     def _starless(self) -> list[exp.Expr]:
@@ -116,12 +128,19 @@ class SelectReader:
             if not star:
                 found.append(node)
                 continue
+            if any((node.this if isinstance(node, exp.Column) else node).args.values()):
+                message = "* EXCLUDE, REPLACE and RENAME are not read; list the columns"
+                raise refuse(self.text, node, message, SqlUnsupportedError)
             table = node.args.get("table") if isinstance(node, exp.Column) else None
             for source in [self.scope.source(table)] if table is not None else self.scope.sources:
                 for name in source.table.columns:
                     shown = any(same_name(name, o.name, False) for o in found if isinstance(o, exp.Column))
                     if not (shown and name.lower() in self.scope.using):
-                        found.append(exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(source.alias, quoted=True)))
+                        found.append(
+                            exp.column(
+                                exp.to_identifier(name, quoted=True), table=exp.to_identifier(source.alias, quoted=True)
+                            )
+                        )
         return found
 
     def _label_names(self) -> dict[tuple[int, int], str]:

@@ -154,9 +154,13 @@ def exact_values(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Arr
     """The values of an integer expression as Python integers."""
     wide = [o.astype(object) if o.dtype == np.int64 else o for o in operands]
     try:
-        return np.asarray(compiled(_without_int_casts(expr))(wide, {k: v.astype(object) for k, v in labels.items()}), object)
+        return np.asarray(
+            compiled(_without_int_casts(expr))(wide, {k: v.astype(object) for k, v in labels.items()}), object
+        )
     except (TypeError, AttributeError):  # a float function over integers that may leave int64
-        raise IntegerOverflowError(f"an integer inside {text(expr)} may leave int64; cast its operands to DOUBLE") from None
+        raise IntegerOverflowError(
+            f"an integer inside {text(expr)} may leave int64; cast its operands to DOUBLE"
+        ) from None
 
 
 def _without_int_casts(expr: Expr) -> Expr:

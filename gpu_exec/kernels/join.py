@@ -87,7 +87,10 @@ class JoinKernel:
         Returns    [rows, *output block], and its mask if the output carries one; absent cells are zero
         """
         views = [_diagonal(o, labels) for o, labels in zip(operands, self.subscripts.inputs, strict=True)]
-        seen = [None if m is None else _diagonal(m, labels)[0] for m, labels in zip(masks, self.subscripts.inputs, strict=True)]
+        seen = [
+            None if m is None else _diagonal(m, labels)[0]
+            for m, labels in zip(masks, self.subscripts.inputs, strict=True)
+        ]
         values, sides = [v for v, _ in views], [labels for _, labels in views]
         if self._plain_product and _absence_is_zero(values, seen):
             left, right = values
@@ -104,7 +107,11 @@ class JoinKernel:
     def _general(
         self, operands: Sequence[Array], masks: Masks, sides: Sequence[Labels], starts: Mapping[Label, Array]
     ) -> tuple[Array, Array | None]:
-        sizes = {label: n for o, labels in zip(operands, sides, strict=True) for label, n in zip(labels, o.shape[1:], strict=True)}
+        sizes = {
+            label: n
+            for o, labels in zip(operands, sides, strict=True)
+            for label, n in zip(labels, o.shape[1:], strict=True)
+        }
         rows = max((len(o) for o in operands), default=1)
         axes = self.subscripts.labels
         cells = math.prod(sizes[label] for label in axes)
@@ -150,12 +157,20 @@ class JoinKernel:
 
     def _wide(self, operands: Sequence[Array], labels: Mapping[Label, Array], terms: int) -> bool:
         if self.reduce == "prod":
-            bound = magnitude(self.combine, [largest(o) for o in operands], {name: largest(v) for name, v in labels.items()})
+            bound = magnitude(
+                self.combine, [largest(o) for o in operands], {name: largest(v) for name, v in labels.items()}
+            )
             return bound > 1 and terms * math.log2(bound) >= 62
         return may_wrap(self.combine, operands, labels, terms if self.reduce == "sum" else 1)
 
     def _by_rows(
-        self, operands: Sequence[Array], masks: Masks, sides: Sequence[Labels], starts: Mapping[Label, Array], rows: int, step: int
+        self,
+        operands: Sequence[Array],
+        masks: Masks,
+        sides: Sequence[Labels],
+        starts: Mapping[Label, Array],
+        rows: int,
+        step: int,
     ) -> tuple[Array, Array | None]:
         """A bounded number of rows at a time."""
 
@@ -166,11 +181,21 @@ class JoinKernel:
         for first in range(0, rows, step):
             at = slice(first, first + step)
             some = [None if m is None else piece(m, at) for m in masks]
-            parts.append(self._general([piece(o, at) for o in operands], some, sides, {k: piece(v, at) for k, v in starts.items()}))
+            parts.append(
+                self._general(
+                    [piece(o, at) for o in operands], some, sides, {k: piece(v, at) for k, v in starts.items()}
+                )
+            )
         return _joined(parts, 0)
 
     def _by_label(
-        self, operands: Sequence[Array], masks: Masks, sides: Sequence[Labels], starts: Mapping[Label, Array], label: Label, size: int
+        self,
+        operands: Sequence[Array],
+        masks: Masks,
+        sides: Sequence[Labels],
+        starts: Mapping[Label, Array],
+        label: Label,
+        size: int,
     ) -> tuple[Array, Array | None]:
         """One label in halves: side by side if the output has it, reduced if not."""
         half, parts = size // 2, []
@@ -181,7 +206,9 @@ class JoinKernel:
 
             some = [None if m is None else piece(m, labels) for m, labels in zip(masks, sides, strict=True)]
             moved = {name: first + at.start if name == label else first for name, first in starts.items()}
-            parts.append(self._general([piece(o, labels) for o, labels in zip(operands, sides, strict=True)], some, sides, moved))
+            parts.append(
+                self._general([piece(o, labels) for o, labels in zip(operands, sides, strict=True)], some, sides, moved)
+            )
         if label in self.subscripts.output:
             return _joined(parts, 1 + self.subscripts.output.index(label))
         assert self.reduce is not None

@@ -11,9 +11,9 @@ from planner.program import Program, Step
 def build_program(plan: rel.Rel, devices: tuple[str, ...]) -> Program:
     """Number the operators in order and free every value after its last use.
 
-        Join on (d)       %0 = scan "X"
-        ├─ Scan X    ->   %1 = scan "W"
-        └─ Scan W         %2 = join %0, %1 sum td,df->tf    free %0 %1
+    Join on (d)       %0 = scan "X"
+    ├─ Scan X    ->   %1 = scan "W"
+    └─ Scan W         %2 = join %0, %1 sum td,df->tf    free %0 %1
     """
     order = postorder(plan)
     register = {node: i for i, node in enumerate(order)}
