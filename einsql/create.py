@@ -259,8 +259,6 @@ def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
     return value
 
 
-
-
 def read_labels(labels: str | Sequence[str], rank: int | None) -> tuple[tuple[Label, ...], tuple[int | None, ...]]:
     """Label names and stated extents of `"src=34 dst=34"`, `"i j"`, `["i", "j"]`; `"ij"` for two axes means i and j."""
     words = labels.split() if isinstance(labels, str) else list(labels)

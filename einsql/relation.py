@@ -59,19 +59,20 @@ class Relation:
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
         array, present = to_dense(self.batch)
-        if present.all():
+        if self.type.presence == "complete" or present.all():
             return _read_only(array)
         value = self.fill if fill is None else fill
         if value is None:
             absent = int(present.size - present.sum())
             raise DataError(
-                f"{absent} of {present.size} cells of {self.name or 'the result'} {self.type.describe()} are absent, the first at "
-                f"{cell_text(self.labels, np.argwhere(~present)[0])}\n  say what they are worth, as in .numpy(fill=0), or take .arrow()"
+                f"{absent} of {present.size} cells of {self.name or 'the result'} {self.type.describe()} are absent"
+                f", the first at {cell_text(self.labels, np.argwhere(~present)[0])}"
+                "\n  say what they are worth, as in .numpy(fill=0), or take .arrow()"
             )
         return _read_only(np.where(present, array, array.dtype.type(value)))
 
     def arrow(self) -> pa.Table:
-        """One row per present cell: a column per label, then `val`. An absent scalar is one row with NULL, as in SQL."""
+        """One row per present cell: a column per label, then `val`. An absent scalar is a row with NULL, as in SQL."""
         coordinates, values = cells(self.batch)
         columns = [pa.array(coordinates[:, i]) for i in range(len(self.labels))]
         dtype = ARROW[self.type.dtype]
@@ -91,7 +92,8 @@ class Relation:
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
 
     def __str__(self) -> str:
-        return f"{self.name or 'result'} {self.type}   {plural(self.batch.rows, 'row')}   {format_bytes(self.batch.nbytes)}"
+        rows, size = plural(self.batch.rows, "row"), format_bytes(self.batch.nbytes)
+        return f"{self.name or 'result'} {self.type}   {rows}   {size}"
 
     __repr__ = __str__
 

@@ -61,7 +61,7 @@ def exchange_bytes(type: RelationType, source: AnyPlacement, target: AnyPlacemen
 
 def _listed_bytes(type: RelationType, source: AnyPlacement, target: AnyPlacement) -> float:
     total = 0
-    for key in type.keys():
+    for key in type.all_keys():
         size = math.prod(type.block_shape(key)) * type.bytes_per_cell
         have, want = source.holders(key, type.counts), target.holders(key, type.counts)
         total += size * len(want - have)

@@ -107,7 +107,8 @@ class Einsum(Tensor):
         for i, (labels, operand) in enumerate(zip(sides, self.operands, strict=True)):
             if len(labels) != len(operand.type.extents):
                 raise ShapeError(
-                    f"operand {i + 1} of einsum {self.subscripts} has {len(labels)} labels but {len(operand.type.extents)} axes"
+                    f"operand {i + 1} of einsum {self.subscripts} has {len(labels)} labels"
+                    f" but {len(operand.type.extents)} axes"
                     f"\n    {operand.name or 'operand'}  {operand.type}"
                 )
 

@@ -146,7 +146,7 @@ def candidates(devices: int, rank: int, cut: Sequence[bool]) -> list[Placement]:
 
 
 def describe(placement: AnyPlacement, labels: Sequence[str]) -> str:
-    """`Single`, `Replicated`, `Sharded(t)`, `Sharded(t:0 f:1)`, `Partial(sum)`, ... ; `parse_placement` reads it back."""
+    """`Single`, `Replicated`, `Sharded(t)`, `Sharded(t:0 f:1)`, `Partial(sum)`; `parse_placement` reads it back."""
     if isinstance(placement, Listed):
         return f"Listed({'|'.join(','.join(map(str, sorted(d))) for d in placement.blocks)})"
     if placement.devices == 1:

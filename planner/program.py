@@ -25,7 +25,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Join:
-    """Join, combine, reduce: the rows of the operands that share their keys, on the device that `work` gives the keys."""
+    """Join, combine, reduce: the rows that share their keys, on the device that `work` gives those keys."""
 
     args: tuple[int, ...]
     subscripts: Subscripts
@@ -141,7 +141,7 @@ class Program:
 
     @property
     def peak_bytes(self) -> tuple[int, ...]:
-        """The most bytes that live values hold on each device: a step's result counts beside all that it still reads."""
+        """The most bytes that live values hold on each device: a step's result counts beside all it reads."""
         alive: dict[int, tuple[int, ...]] = {}
         peak = [0] * len(self.devices)
         for step in self.steps:

@@ -76,7 +76,8 @@ def _print_op(op: Op) -> str:
 
 
 _STEP = re.compile(
-    r'  %(?P<register>\d+)\s+= (?P<op>.*)  ->  (?P<type>.*\](?: scalar| blocks| cells)*) (?P<place>\S.*)  (?P<name>".*")$'
+    r"  %(?P<register>\d+)\s+= (?P<op>.*)  ->  (?P<type>.*\](?: scalar| blocks| cells)*) "
+    r'(?P<place>\S.*)  (?P<name>".*")$'
 )
 _JOIN = re.compile(
     r"(?P<args>%\d+(?:, %\d+)*) (?P<reduce>\w+) (?P<subscripts>\S*->\S*|.*?\]->\[.*?\]) "

@@ -77,7 +77,7 @@ class RelationType:
     def block_shape(self, key: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(c.size(k) for c, k in zip(self.cuts, key, strict=True))
 
-    def keys(self) -> product[tuple[int, ...]]:
+    def all_keys(self) -> product[tuple[int, ...]]:
         """All possible keys, row-major."""
         return product(*(range(n) for n in self.counts))
 

@@ -20,7 +20,7 @@ class Request:
     devices     how many devices the plan is for
     parts       label -> how many balanced parts
     tile        label -> tile extent
-    placement   node name as EXPLAIN prints it -> text of a placement: Replicated, Sharded(t), Sharded(t:0 f:1), Listed(0|1|0,1)
+    placement   node name as EXPLAIN prints it -> a placement: Replicated, Sharded(t), Sharded(t:0 f:1), Listed(0|1|0,1)
     """
 
     devices: int = 1

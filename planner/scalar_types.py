@@ -1,4 +1,4 @@
-"""What the type table makes of a scalar expression: its casts, the branches it must not evaluate, its integer bounds."""
+"""What the type table makes of a scalar expression: casts, branches not to evaluate, integer bounds."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value,
 from planner.scalar_types import typed
 
 INFIX: dict[str, type[exp.Binary]] = {
-    "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod, "AND": exp.And, "OR": exp.Or,
+    "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,
+    "AND": exp.And, "OR": exp.Or,
     "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "=": exp.EQ, "<>": exp.NEQ,
 }  # fmt: skip
 

@@ -85,6 +85,7 @@ def _parse_side(side: str, text: str) -> Labels:
     for label in labels:
         if not label.isalpha():
             raise ShapeError(
-                f"{label!r} is no label in einsum {text!r}; labels are letters, or words as in '[src dst],[dst c]->[src c]'"
+                f"{label!r} is no label in einsum {text!r}; labels are letters,"
+                " or words as in '[src dst],[dst c]->[src c]'"
             )
     return labels

@@ -40,5 +40,6 @@ def _verify_placement(node: rel.Rel, after: str) -> None:
 def _check(holds: bool, node: rel.Rel, after: str, what: str) -> None:
     if not holds:
         raise InternalError(
-            f"after {after}, {type(node).__name__} {node.name!r} {node.type}: {what}\n  this is a fault of einsql, please report it"
+            f"after {after}, {type(node).__name__} {node.name!r} {node.type}: {what}"
+            "\n  this is a fault of einsql, please report it"
         )

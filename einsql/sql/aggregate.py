@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from einsql.sql.select import SelectReader
 
 AGGREGATES: dict[type, str] = {
-    exp.Sum: "sum", exp.Max: "max", exp.Min: "min", exp.LogicalOr: "any", exp.LogicalAnd: "all", exp.Count: "count", exp.Avg: "avg",
+    exp.Sum: "sum", exp.Max: "max", exp.Min: "min", exp.LogicalOr: "any", exp.LogicalAnd: "all",
+    exp.Count: "count", exp.Avg: "avg",
 }  # fmt: skip
 
 

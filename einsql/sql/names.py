@@ -114,7 +114,9 @@ def check_label(text: str, node: exp.Expr, name: str) -> None:
     if name == VALUE:
         raise refuse(text, node, f"a label cannot be called {name!r}: that is the value column")
     if not is_label(name):
-        raise refuse(text, node, f"a label cannot be called {name!r}: spaces, quotes, brackets and , . : = - > part labels")
+        raise refuse(
+            text, node, f"a label cannot be called {name!r}: spaces, quotes, brackets and , . : = - > part labels"
+        )
 
 
 def same_name(own: str, written: str, quoted: bool) -> bool:

@@ -14,8 +14,9 @@ from planner.errors import EinsqlError, SqlUnsupportedError
 from planner.scalar import OPS, Call, Cast, Const, Expr
 
 BINARY: dict[type, str] = {
-    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "intdiv", exp.Mod: "mod", exp.Pow: "pow",
-    exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.EQ: "eq", exp.NEQ: "ne", exp.And: "and", exp.Or: "or",
+    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "intdiv", exp.Mod: "mod",
+    exp.Pow: "pow", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.EQ: "eq", exp.NEQ: "ne",
+    exp.And: "and", exp.Or: "or",
 }  # fmt: skip
 
 UNARY: dict[type, str] = {
@@ -145,7 +146,7 @@ class ScalarReader:
 
     def _else(self, node: exp.Expr, default: exp.Expr | None) -> Expr:
         if default is None:
-            message = "CASE without ELSE gives NULL, which tensors do not hold; directly under an aggregate it leaves rows out"
+            message = "CASE without ELSE gives NULL, which tensors do not hold; write ELSE, or put it directly under an aggregate"
             raise refuse(self.text, node, message)
         return self.read(default)
 

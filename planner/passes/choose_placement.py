@@ -37,7 +37,8 @@ def _place(node: rel.Rel, request: Request) -> rel.Rel:
                 work = parse_placement(asked, request.devices, node.subscripts.labels)
                 if not isinstance(work, Placement) or work.partial:
                     raise PlanError(
-                        f"join {node.name!r} cannot be placed as {asked}; name the labels of {node.subscripts} that it is spread along"
+                        f"join {node.name!r} cannot be placed as {asked}"
+                        f"; name the labels of {node.subscripts} that it is spread along"
                     )
                 return replace(node, work=work)
         case rel.Exchange():
