@@ -100,7 +100,7 @@ _WRITABLE = re.compile(r"[^\s=\"\[\]:,.()'>-]+")
 
 
 def is_label(name: str) -> bool:
-    """Whether print-outs can write `name` as a label without quotes: no spaces, quotes, brackets, nor any of , . : = - >"""
+    """Whether print-outs can write `name` bare: no spaces, quotes or brackets, and none of , . : = - >"""
     return _WRITABLE.fullmatch(name) is not None
 
 

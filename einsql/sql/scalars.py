@@ -146,7 +146,7 @@ class ScalarReader:
 
     def _else(self, node: exp.Expr, default: exp.Expr | None) -> Expr:
         if default is None:
-            message = "CASE without ELSE gives NULL, which tensors do not hold; write ELSE, or put it directly under an aggregate"
+            message = "CASE without ELSE gives NULL, which tensors do not hold; add ELSE, or aggregate the CASE itself"
             raise refuse(self.text, node, message)
         return self.read(default)
 

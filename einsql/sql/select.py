@@ -198,8 +198,8 @@ class SelectReader:
         """No aggregate: every label must come out, or rows would repeat."""
         dropped = sorted(set(self.names.values()) - set(kept))
         if dropped:
-            message = f"label {dropped[0]!r} is not selected, so rows would repeat"
-                f"; select it, or aggregate and GROUP BY {', '.join(kept) or '()'}"
+            how = f"select it, or aggregate and GROUP BY {', '.join(kept) or '()'}"
+            message = f"label {dropped[0]!r} is not selected, so rows would repeat; {how}"
             raise refuse(self.text, self.select, message)
         expr = ScalarReader(self.text, self.column).read(value.node)
         return self.einsum(expr, None, kept, self.where)
