@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys
 from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, present_only, to_int64
-from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
+from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge
 from gpu_exec.structure import Pairs
 from planner import program as p
 from planner.dtypes import BY_NAME, identity
@@ -37,25 +37,25 @@ def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: 
     )
     out = _Accumulator(step.type, keys, op.reduce)
     read = {label: cut for label, cut in op.label_cuts.items() if label in kernel.reads_labels}
-    for rows in _groups(operands, pairs):
-        shapes = [
-            operand.layout.shapes[operand.layout.shape_class[r[rows[0]]]]
-            for operand, r in zip(operands, pairs.operands, strict=True)
-        ]
-        firsts = {label: first_of(cut, pairs.keys[label][rows]) for label, cut in read.items()}
-        if _cells(op, shapes) >= SMALL_BLOCK:
-            for i, row in enumerate(rows):
-                views = [o.block(r[row])[None] for o, r in zip(operands, pairs.operands, strict=True)]
-                masks = [_row_mask(o, r[row]) for o, r in zip(operands, pairs.operands, strict=True)]
-                out.add(int(pairs.out[row]), *kernel(views, masks, {k: v[i : i + 1] for k, v in firsts.items()}))
-        else:
+    for group in _groups(operands, pairs):
+        for rows in _pieces(group, op, operands, pairs):
             views = [_gather(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
-            masks = [
-                None if o.masks is None else _gather_masks(o, r[rows])
-                for o, r in zip(operands, pairs.operands, strict=True)
-            ]
-            out.add_segments(pairs.out[rows], *kernel(views, masks, firsts))
+            masks = [_gather_masks(o, r[rows]) for o, r in zip(operands, pairs.operands, strict=True)]
+            firsts = {label: first_of(cut, pairs.keys[label][rows]) for label, cut in read.items()}
+            if len(rows) == 1:
+                out.add(int(pairs.out[rows[0]]), *kernel(views, masks, firsts))
+            else:
+                out.add_segments(pairs.out[rows], *kernel(views, masks, firsts))
     return out.batch
+
+
+def _pieces(group: Array, op: p.Join, operands: Sequence[Batch], pairs: Pairs) -> Iterator[Array]:
+    """The pairs of one shape, as many at a time as a bounded label space holds; large blocks one by one."""
+    first = [r[group[0]] for r in pairs.operands]
+    shapes = [o.layout.shapes[o.layout.shape_class[row]] for o, row in zip(operands, first, strict=True)]
+    cells = max(_cells(op, shapes), 1)
+    step = 1 if cells >= SMALL_BLOCK else MOST_CELLS // cells
+    return (group[i : i + step] for i in range(0, len(group), step))
 
 
 def _cells(op: p.Join, shapes: Sequence[tuple[int, ...]]) -> int:
@@ -79,24 +79,21 @@ def _groups(operands: Sequence[Batch], pairs: Pairs) -> list[Array]:
     return [np.flatnonzero(code == c) for c in np.unique(code)]
 
 
-def _row_mask(operand: Batch, row: int) -> Array | None:
-    mask = operand.mask(row)
-    return None if mask is None else mask[None]
-
-
 def _gather(operand: Batch, rows: Array) -> Array:
-    """The blocks of rows of one shape class, stacked; a row that all pairs share is not repeated."""
+    """The blocks of rows of one shape class, stacked; a view where that is possible."""
     stack = operand.stacks[operand.layout.shape_class[rows[0]]]
     return _pick(stack, operand.layout.position[rows])
 
 
-def _gather_masks(operand: Batch, rows: Array) -> Array:
-    assert operand.masks is not None
+def _gather_masks(operand: Batch, rows: Array) -> Array | None:
+    if operand.masks is None:
+        return None
     return _pick(operand.masks[operand.layout.shape_class[rows[0]]], operand.layout.position[rows])
 
 
 def _pick(stack: Array, at: Array) -> Array:
-    if len(at) > 1 and at[0] == at[-1] and np.all(at == at[0]):
+    """Rows of a stack; one row that all pairs share is not repeated."""
+    if at[0] == at[-1] and np.all(at == at[0]):
         return stack[at[0] : at[0] + 1]
     if len(at) == len(stack) and np.array_equal(at, np.arange(len(stack))):
         return stack

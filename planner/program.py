@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from planner.cuts import Cut
 from planner.placement import AnyPlacement, Placement
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Expr, Value
+from planner.scalar import Expr, Value
 from planner.subscripts import Subscripts
 
 
@@ -38,11 +38,6 @@ class Join:
     @property
     def label_cuts(self) -> dict[Label, Cut]:
         return dict(zip(self.subscripts.labels, self.cuts, strict=True))
-
-    @property
-    def is_contraction(self) -> bool:
-        """The sum of the plain product of two operands: what BLAS computes."""
-        return self.reduce == "sum" and self.combine == Call("mul", (Arg(0), Arg(1))) and self.where is None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from planner.errors import ShapeError
 
 Label = str
 PRESENCES = ("complete", "blocks", "cells")
-STORAGES = ("block", "scalar")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from planner.errors import PlanError
 from planner.node import Node
 from planner.placement import AnyPlacement, Placement
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Expr, Value, labels_of
+from planner.scalar import Expr, Value, labels_of
 from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
@@ -132,11 +132,6 @@ class Join(Rel):
     def keys_decide(self) -> bool:
         """The predicate reads only labels that are cut to single cells, so the key phase decides it."""
         return self.where is not None and cells_only(labels_of(self.where), self.label_cuts)
-
-    @property
-    def is_contraction(self) -> bool:
-        """The sum of the plain product of two operands: what BLAS computes."""
-        return self.reduce == "sum" and self.combine == Call("mul", (Arg(0), Arg(1))) and self.where is None
 
     @property
     def flops(self) -> int:

@@ -42,6 +42,20 @@ def _cast(expression: exp.Expr, dtype: DType) -> exp.Cast:
     return exp.Cast(this=expression, to=exp.DataType.build(dtype.sql, dialect="duckdb"))
 
 
+def _is_literal(expression: exp.Expr) -> bool:
+    """Whether the value comes from integer literals alone: DuckDB makes those INTEGER or less."""
+    match expression:
+        case exp.Literal():
+            return True
+        case exp.Paren() | exp.Neg():
+            return _is_literal(expression.this)
+        case exp.Case():
+            return _is_literal(expression.args["ifs"][0].args["true"]) and _is_literal(expression.args["default"])
+        case exp.Binary():
+            return _is_literal(expression.this) and _is_literal(expression.expression)
+    return False
+
+
 def _paren(expression: exp.Expr) -> exp.Expr:
     """sqlglot's constructors add no brackets."""
     return exp.Paren(this=expression) if isinstance(expression, (exp.Binary, exp.Unary, exp.Not)) else expression
@@ -55,7 +69,8 @@ class ScalarWriter:
 
     def write(self, expr: Expr) -> exp.Expr:
         """The SQL of a typed expression."""
-        return fold(typed(_expanded(expr), self.dtypes)[0], self._rule)[0]
+        written, dtype = fold(typed(_expanded(expr), self.dtypes)[0], self._rule)
+        return _cast(written, dtype) if dtype == INT64 and _is_literal(written) else written
 
     def _rule(self, node: Expr, new: tuple[Written, ...]) -> Written:
         match node:
