@@ -141,8 +141,14 @@ class Query:
         return batch
 
     def _run_reference(self) -> Batch:
-        from einsql.reference import evaluate
+        from einsql.reference import MOST_CELLS, evaluate
 
+        for name, r in self.relations.items():
+            if r.type.cells > MOST_CELLS:
+                raise PlanError(
+                    f"the reference interpreter refuses {name}: {r.type.cells} cells, at most {MOST_CELLS}"
+                    "\n  scale the inputs down, or use engine='host'"
+                )
         total = evaluate(self.graph, {name: to_dense(r.batch) for name, r in self.relations.items()})
         t = self.graph.type
         values = total.numpy(t.dtype)

@@ -174,6 +174,12 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
 
 Pair = tuple[Array, Array]  # value, rounding bound
 
+
+def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """Both branches of a case; a float beside a Python integer would make an array of objects."""
+    return (np.asarray(a, float), np.asarray(b, float)) if "f" in (a.dtype.kind, b.dtype.kind) else (a, b)
+
+
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -196,7 +202,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "and": np.logical_and,
     "or": np.logical_or,
     "not": np.logical_not,
-    "case": np.where,
+    "case": lambda c, a, b: np.where(c, *_alike(a, b)),
 }
 
 

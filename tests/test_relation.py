@@ -48,7 +48,10 @@ def test_narrow_integers_widen_exactly(db: es.Session, dtype: str) -> None:
     assert relation.numpy().tolist() == [limits.min, limits.max]
 
 
-@pytest.mark.parametrize("array", [np.zeros(2, "float16"), np.zeros(2, "complex128"), np.zeros(2, "uint64"), np.array(["a"]), np.array([None])])
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros(2, "float16"), np.zeros(2, "complex128"), np.zeros(2, "uint64"), np.array(["a"]), np.array([None])],
+)
 def test_other_dtypes_are_refused(db: es.Session, array: Array) -> None:
     with pytest.raises(es.errors.UnsupportedError, match=rf"A has dtype {array.dtype}; supported are bool, integers"):
         db.create("A", array)
@@ -66,7 +69,11 @@ def test_the_database_keeps_its_own_copy(db: es.Session) -> None:
 def test_results_cannot_be_written_into_the_database(db: es.Session, parts: dict[str, int]) -> None:
     """An array that comes out may be what the database holds, so it is read-only, however the relation is cut."""
     db.create("A", np.zeros((2, 2)), parts=parts)
-    for array in (db.relation("A").numpy(), db.sql("SELECT i, j, val FROM A").numpy(), db.einsum("ij->ij", "A").numpy()):
+    for array in (
+        db.relation("A").numpy(),
+        db.sql("SELECT i, j, val FROM A").numpy(),
+        db.einsum("ij->ij", "A").numpy(),
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1
     assert not db.relation("A").numpy().any()
@@ -114,7 +121,13 @@ def test_scipy_of_one_label_and_no_other_rank(db: es.Session) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "names"),
-    [("i j", ("i", "j")), ("ij", ("i", "j")), (["row", "col"], ("row", "col")), ("i=2 j=3", ("i", "j")), ("i I", ("i", "I"))],
+    [
+        ("i j", ("i", "j")),
+        ("ij", ("i", "j")),
+        (["row", "col"], ("row", "col")),
+        ("i=2 j=3", ("i", "j")),
+        ("i I", ("i", "I")),
+    ],
 )
 def test_ways_to_write_labels(db: es.Session, labels: Any, names: tuple[str, ...]) -> None:
     assert db.create("A", np.zeros((2, 3)), labels=labels).labels == names
@@ -133,7 +146,11 @@ CELLS = {"i": [0, 1, 0, 0], "j": [1, 1, 1, 1], "val": [5, 6, 7, 8]}
         ({"i": [0, 1], "val": [None, 2]}, {"labels": "i"}, r"column 'val' of A holds 1 NULL, the first in row 0"),
         ({"i": [0, 5], "val": [1, 2]}, {"labels": "i=3"}, r"label 'i' of A holds 5 in row 1, outside its extent 3"),
         ({"i": [0, -1], "val": [1, 2]}, {"labels": "i=3"}, r"label 'i' of A holds -1 in row 1; coordinates start at 0"),
-        ({"i": [0, 2], "val": [1, 2]}, {"labels": "i=3", "dense": True}, r"declared dense, but 1 of 3 cells are missing, the first \(i=1\)"),
+        (
+            {"i": [0, 2], "val": [1, 2]},
+            {"labels": "i=3", "dense": True},
+            r"declared dense, but 1 of 3 cells are missing, the first \(i=1\)",
+        ),
     ],
 )
 def test_rows_that_are_no_relation(db: es.Session, data: Any, options: dict[str, Any], message: str) -> None:
@@ -185,7 +202,10 @@ def test_duplicates_add_up_when_asked(db: es.Session) -> None:
 # ------------------------------------------------------------------------------------------------- storage, presence
 
 
-@pytest.mark.parametrize("options", [{}, {"parts": {"i": 3}}, {"parts": {"i": 3, "j": 2}}, {"tile": {"i": 3}}, {"tile": {"i": 2}, "parts": {"j": 5}}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parts": {"i": 3}}, {"parts": {"i": 3, "j": 2}}, {"tile": {"i": 3}}, {"tile": {"i": 2}, "parts": {"j": 5}}],
+)
 @pytest.mark.parametrize("density", [0.0, 0.4, 1.0])
 def test_ragged_storage_holds_the_same_cells(db: es.Session, density: float, options: dict[str, Any]) -> None:
     """7 x 5 cut in 3 and 2 parts, or tiles of 3 and 2: no padding, and every way out agrees."""
@@ -221,7 +241,9 @@ def test_a_huge_extent_costs_nothing(db: es.Session) -> None:
     big = 2 * 10**9
     db.create("E", {"src": [5, 1_999_999_999], "dst": [1_999_999_999, 5], "val": [2, 3]}, labels=f"src={big} dst={big}")
     assert table_of(db.relation("E"))["src"] == [5, 1_999_999_999]
-    two_hops = db.sql("SELECT a.src, SUM(a.val * b.val * (b.dst % 2)) AS val FROM E a JOIN E b ON a.dst = b.src GROUP BY a.src")
+    two_hops = db.sql(
+        "SELECT a.src, SUM(a.val * b.val * (b.dst % 2)) AS val FROM E a JOIN E b ON a.dst = b.src GROUP BY a.src"
+    )
     assert table_of(two_hops.run()) == {"src": [5, 1_999_999_999], "val": [6, 6]}
 
 

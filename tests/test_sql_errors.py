@@ -34,23 +34,48 @@ UNSUPPORTED = [
     (f"{A}\nOFFSET 3", "OFFSET is not read", 2, 8),
     (f"{A} QUALIFY ROW_NUMBER() OVER () = 1", "QUALIFY is not read", 1, 33),
     ("SELECT DISTINCT i, j, val FROM A", "DISTINCT is not read: coordinates are distinct already", 1, 17),
-    ("SELECT a.i, a.j, b.k, a.val FROM A a\nLEFT JOIN B b ON a.j = b.j", "LEFT JOIN is not read: an absent cell joins nothing", 2, 11),
+    (
+        "SELECT a.i, a.j, b.k, a.val FROM A a\nLEFT JOIN B b ON a.j = b.j",
+        "LEFT JOIN is not read: an absent cell joins nothing",
+        2,
+        11,
+    ),
     ("SELECT a.i, a.j, b.k, a.val FROM A a\nFULL JOIN B b ON a.j = b.j", "FULL JOIN is not read", 2, 11),
-    ("SELECT i, j, k, A.val FROM A NATURAL JOIN B", "NATURAL JOIN is not read: it would match the value columns", 1, 43),
+    (
+        "SELECT i, j, k, A.val FROM A NATURAL JOIN B",
+        "NATURAL JOIN is not read: it would match the value columns",
+        1,
+        43,
+    ),
     ("SELECT i, j, A.val FROM A SEMI JOIN B ON A.j = B.j", "SEMI JOIN is not read", 1, 37),
     ("SELECT i, j, SUM(val) OVER (PARTITION BY i) AS val FROM A", "window functions are not tensor operations", 1, 14),
     ("SELECT i, SUM(val) FILTER (WHERE j > 0) AS val FROM A GROUP BY i", "FILTER is not read; write CASE WHEN", 1, 11),
-    ("SELECT i, j, val + (SELECT SUM(val) FROM B) AS val FROM A", "a subquery cannot stand inside an expression", 1, 28),
+    (
+        "SELECT i, j, val + (SELECT SUM(val) FROM B) AS val FROM A",
+        "a subquery cannot stand inside an expression",
+        1,
+        28,
+    ),
     (f"{A} WHERE EXISTS (SELECT j FROM B)", "EXISTS is not read; join the other relation", 1, 46),
     (f"{A} WHERE i IN (SELECT j FROM B)", "i IN (SELECT j FROM B) is not read as a scalar expression", 1, 31),
     (f"{A} WHERE val > 0", "a condition in WHERE or ON reads labels only", 1, 31),
-    ("SELECT a.i, b.k, SUM(a.val) AS val\nFROM A a JOIN B b ON a.j = b.j AND a.val < b.val\nGROUP BY a.i, b.k", "a condition in WHERE or ON reads labels only", 2, 36),
+    (
+        "SELECT a.i, b.k, SUM(a.val) AS val\nFROM A a JOIN B b ON a.j = b.j AND a.val < b.val\nGROUP BY a.i, b.k",
+        "a condition in WHERE or ON reads labels only",
+        2,
+        36,
+    ),
     (f"{S} GROUP BY i + 1", "GROUP BY i + 1 is not read; group by label columns", 1, 43),
     (f"{S} GROUP BY ROLLUP (i)", "GROUP BY ROLLUP (i) is not read", 1, 51),
     ("SELECT i, SUM(DISTINCT val) AS val FROM A GROUP BY i", "DISTINCT inside an aggregate is not read", 1, 24),
     ("SELECT i, MEDIAN(val) AS val FROM A GROUP BY i", "function MEDIAN is not read; scalar functions are abs,", 1, 11),
     ("SELECT i, j, FOO(val) AS val FROM A", "function FOO is not read; scalar functions are abs,", 1, 14),
-    ("SELECT i, j, CAST(val AS VARCHAR) AS val FROM A", "CAST to TEXT is not read; types are FLOAT, DOUBLE, BIGINT, BOOLEAN", 1, 19),
+    (
+        "SELECT i, j, CAST(val AS VARCHAR) AS val FROM A",
+        "CAST to TEXT is not read; types are FLOAT, DOUBLE, BIGINT, BOOLEAN",
+        1,
+        19,
+    ),
     ("SELECT i, j, 'x' AS val FROM A", "'x' is not read as a scalar expression", 1, 14),
     ("SELECT i, j, NULL AS val FROM A", "NULL is no value of a tensor; leave the row out", 1, 22),
     ("SELECT i, j, val IS NULL AS val FROM A", "IS tests for NULL, which tensors do not hold", 1, 14),
@@ -69,7 +94,7 @@ UNSUPPORTED = [
     (f"CREATE TABLE c (i, val) AS {A}", "CREATE TABLE ... AS takes no column list", 1, 14),
     (f"CREATE TABLE s.c AS {A}", "CREATE TABLE takes a bare name here", 1, 14),
     (f"CREATE TABLE IF NOT EXISTS c AS {A}", "no IF NOT EXISTS", 1, 28),
-]  # fmt: skip
+]
 
 # What could be a tensor query and is a wrong one.
 WRONG = [
@@ -78,36 +103,86 @@ WRONG = [
     ("SELECT i, j,\n  valu FROM A", "no column 'valu': A has i, j, val; did you mean 'val'?", 2, 3),
     ("SELECT a.i, a.x, val FROM A a", "no column 'x': a has i, j, val", 1, 13),
     ("SELECT z.i, A.j, val FROM A", "no table 'z' in FROM; there are A", 1, 8),
-    ("SELECT a.i, j, b.k, a.val FROM A a JOIN B b ON a.j = b.j", "column 'j' is ambiguous: a.j, b.j; write the table before it", 1, 13),
+    (
+        "SELECT a.i, j, b.k, a.val FROM A a JOIN B b ON a.j = b.j",
+        "column 'j' is ambiguous: a.j, b.j; write the table before it",
+        1,
+        13,
+    ),
     ("SELECT a.i, a.j, b.k, val FROM A a JOIN B b ON a.j = b.j", "column 'val' is ambiguous: a.val, b.val", 1, 23),
-    ("SELECT i, val FROM A", "label 'j' is not selected, so rows would repeat; select it, or aggregate and GROUP BY i", 1, 8),
+    (
+        "SELECT i, val FROM A",
+        "label 'j' is not selected, so rows would repeat; select it, or aggregate and GROUP BY i",
+        1,
+        8,
+    ),
     ("SELECT i, j FROM A", "exactly one value, got no value column", 1, 8),
     ("SELECT i, j, val, val + 1 AS more FROM A", "exactly one value, got 2 value columns: val, more", 1, 19),
     ("SELECT i AS x, j AS x, val FROM A", "two output columns are called 'x'; rename one with AS", 1, 16),
     ("SELECT i, i AS x, j, val FROM A", "two output columns are the same label; select it once", 1, 8),
     ("SELECT i AS val, j, val AS w FROM A", "a label cannot be called 'val': that is the value column", 1, 8),
     ('SELECT i AS "a b", j, val FROM A', "a label cannot be called 'a b'", 1, 8),
-    ("SELECT i, j, SUM(val) AS val FROM A GROUP BY i", "column 'j' stands beside an aggregate but not in GROUP BY", 1, 11),
+    (
+        "SELECT i, j, SUM(val) AS val FROM A GROUP BY i",
+        "column 'j' stands beside an aggregate but not in GROUP BY",
+        1,
+        11,
+    ),
     (S, "column 'i' stands beside an aggregate but not in GROUP BY", 1, 8),
     (f"{S} GROUP BY i, j", "GROUP BY names 'j', which is not selected, so rows would repeat; select it", 1, 46),
     (f"{A} GROUP BY i, j", "column 'val' stands beside an aggregate but not inside one", 1, 14),
     (f"{S} GROUP BY 7", "GROUP BY 7 is no label of the select list", 1, 43),
-    ("SELECT i, SUM(val) + val AS val FROM A GROUP BY i", "column 'val' stands beside an aggregate but not inside one", 1, 22),
-    ("SELECT i, SUM(val) + j AS val FROM A GROUP BY i", "column 'j' stands beside an aggregate but not in GROUP BY", 1, 22),
-    ("SELECT i, MAX(SUM(val)) AS val FROM A GROUP BY i", "an aggregate cannot stand inside another; aggregate in a WITH first", 1, 15),
-    ("SELECT i, j, CASE WHEN i < j THEN val END AS val FROM A", "CASE without ELSE gives NULL, which tensors do not hold", 1, 24),
+    (
+        "SELECT i, SUM(val) + val AS val FROM A GROUP BY i",
+        "column 'val' stands beside an aggregate but not inside one",
+        1,
+        22,
+    ),
+    (
+        "SELECT i, SUM(val) + j AS val FROM A GROUP BY i",
+        "column 'j' stands beside an aggregate but not in GROUP BY",
+        1,
+        22,
+    ),
+    (
+        "SELECT i, MAX(SUM(val)) AS val FROM A GROUP BY i",
+        "an aggregate cannot stand inside another; aggregate in a WITH first",
+        1,
+        15,
+    ),
+    (
+        "SELECT i, j, CASE WHEN i < j THEN val END AS val FROM A",
+        "CASE without ELSE gives NULL, which tensors do not hold",
+        1,
+        24,
+    ),
     ("SELECT i, SUM(1 + CASE WHEN i < j THEN val END) AS val FROM A GROUP BY i", "CASE without ELSE gives NULL", 1, 29),
-    ("SELECT i, j, CAST('x' AS DOUBLE) AS val FROM A", "the string 'x' is no number; known are inf, -inf and nan", 1, 19),
+    (
+        "SELECT i, j, CAST('x' AS DOUBLE) AS val FROM A",
+        "the string 'x' is no number; known are inf, -inf and nan",
+        1,
+        19,
+    ),
     ("SELECT i, j, val FROM A, A", "two tables in FROM are called 'A'; give one an alias", 1, 8),
     ("SELECT 1 AS val", "a tensor query reads at least one relation; write FROM", 1, 8),
-    ("WITH c(a, b) AS (SELECT i, j, val FROM A) SELECT a, b, val FROM c", "2 column names for 3 columns: i, j, val", 1, 6),
+    (
+        "WITH c(a, b) AS (SELECT i, j, val FROM A) SELECT a, b, val FROM c",
+        "2 column names for 3 columns: i, j, val",
+        1,
+        6,
+    ),
     ("SELECT i, j, val FROM A a(x, y, z)", "no column 'i': a has x, y, z", 1, 8),
-    ("SELECT a.i, b.k, SUM(a.val) AS val FROM A a JOIN B b USING (i) GROUP BY a.i, b.k", "USING (i) wants that label on both sides: a has i, j; b has j, k", 1, 61),
+    (
+        "SELECT a.i, b.k, SUM(a.val) AS val FROM A a JOIN B b USING (i) GROUP BY a.i, b.k",
+        "USING (i) wants that label on both sides: a has i, j; b has j, k",
+        1,
+        61,
+    ),
     ("SELEC i FROM A", "not SQL:", 1, 9),
     ("SELECT i, j,\nFROM WHERE", "not SQL: Expected table name", 2, 6),
     ("SELECT (i, j, val FROM A", "not SQL: Expecting )", 1, 19),
     ("hello", "COLUMN is not read; einsql runs SELECT", 1, 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "message", "line", "column"), UNSUPPORTED)
@@ -143,7 +218,10 @@ def _check(error: BaseException, text: str, message: str, line: int, column: int
         ("-- nothing", "one statement at a time, got 0"),
         (f"{A}; {A}", "one statement at a time, got 2"),
         ("SELECT 'unterminated FROM A", "cannot read the text: Error tokenizing"),
-        (f"SELECT i, j, {'(' * 300}val{')' * 300} AS val FROM A", "the text nests too deeply; write its subqueries as WITH steps"),
+        (
+            f"SELECT i, j, {'(' * 300}val{')' * 300} AS val FROM A",
+            "the text nests too deeply; write its subqueries as WITH steps",
+        ),
         (f"SELECT i, j, {'ABS(' * 300}val{')' * 300} AS val FROM A", "the text nests too deeply"),
         (f"SELECT i, j, val FROM {'(SELECT i, j, val FROM ' * 300}A{')' * 300}", "the text nests too deeply"),
         (f"{A} WHERE {'NOT (' * 300}i < 1{')' * 300}", "the text nests too deeply"),
@@ -158,12 +236,15 @@ def test_texts_without_a_place(db: es.Session, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT a.i, e.dst, SUM(a.val * e.val) AS val FROM A a JOIN edges e ON a.j = e.src GROUP BY a.i, e.dst", "label 'j' has extent 3 in A but 2 in edges"),
+        (
+            "SELECT a.i, e.dst, SUM(a.val * e.val) AS val FROM A a JOIN edges e ON a.j = e.src GROUP BY a.i, e.dst",
+            "label 'j' has extent 3 in A but 2 in edges",
+        ),
         ("SELECT i, BOOL_OR(val) AS val FROM A GROUP BY i", "reduce 'any' wants booleans, got int64"),
         ("SELECT i, j, val AND TRUE AS val FROM A", "and wants a condition, got x0 of dtype int64"),
         ("SELECT src, dst, val % 2 AS val FROM edges", "mod wants integers, got float64"),
     ],
-)  # fmt: skip
+)
 def test_extents_and_types_that_disagree(db: es.Session, text: str, message: str) -> None:
     with pytest.raises(es.errors.ShapeError, match=message):
         db.sql(text)
@@ -171,7 +252,10 @@ def test_extents_and_types_that_disagree(db: es.Session, text: str, message: str
 
 def test_deep_chains_of_steps_are_no_nesting(db: es.Session) -> None:
     """What cannot be nested 300 deep can be written as 300 steps."""
-    steps = ["c0 AS (SELECT i, j, val FROM A)", *(f"c{n} AS (SELECT i, j, val + 1 AS val FROM c{n - 1})" for n in range(1, 301))]
+    steps = [
+        "c0 AS (SELECT i, j, val FROM A)",
+        *(f"c{n} AS (SELECT i, j, val + 1 AS val FROM c{n - 1})" for n in range(1, 301)),
+    ]
     query = db.sql(f"WITH {', '.join(steps)} SELECT i, j, val FROM c300")
     assert query.numpy().tolist() == [[300, 301, 302], [303, 304, 305]]
 
@@ -185,7 +269,11 @@ def single(query: Query) -> list[int]:
 
 
 def test_unquoted_names_match_without_case(db: es.Session) -> None:
-    for text in ("select I, J, VAL from a", "SELECT x.I, X.j, x.Val AS val FROM A X", 'SELECT "i", "j", "val" FROM "A"'):
+    for text in (
+        "select I, J, VAL from a",
+        "SELECT x.I, X.j, x.Val AS val FROM A X",
+        'SELECT "i", "j", "val" FROM "A"',
+    ):
         query = db.sql(text.replace("VAL from", "VAL as val from"))
         assert single(query) == [0, 1, 2, 3, 4, 5]
 
@@ -218,4 +306,6 @@ def test_labels_that_differ_in_case_are_two_labels(db: es.Session, engine: str) 
 
 def test_an_inner_name_hides_an_outer_one(db: es.Session) -> None:
     """A WITH table named like a relation is the one that is read."""
-    assert single(db.sql("WITH A AS (SELECT i, j, val + 1 AS val FROM A) SELECT i, SUM(val) AS val FROM a GROUP BY i")) == [6, 15]
+    assert single(
+        db.sql("WITH A AS (SELECT i, j, val + 1 AS val FROM A) SELECT i, SUM(val) AS val FROM a GROUP BY i")
+    ) == [6, 15]

@@ -27,7 +27,11 @@ def contract(a: Array, b: Array, left: Labels, right: Labels, output: Labels) ->
     if a.dtype == bool:
         counts = _matmul(a.astype(np.float32), b.astype(np.float32), left, right, output)
         return counts > 0
-    return _matmul(a, b, left, right, output)
+    out = _matmul(a, b, left, right, output)
+    alone = tuple(label for label in (*left, *right) if (label in left) != (label in right) and label not in output)
+    if alone and not np.isfinite(out).all():  # a factor taken out of a sum: right, unless infinity or overflow is about
+        return _matmul(a, b, left, right, (*output, *alone)).sum(axis=tuple(range(-len(alone), 0)))
+    return out
 
 
 def _contract_integers(a: Array, b: Array, left: Labels, right: Labels, output: Labels) -> Array:

@@ -221,7 +221,8 @@ def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array |
     ufunc = UFUNCS[reduce]
     with np.errstate(all="ignore"):
         if a.dtype == np.int64 and reduce in ("sum", "prod") and _may_leave(reduce, a, b):
-            both = to_int64(ufunc(a.astype(object), b.astype(object)), f"a {reduce} of partial results")
+            exact = np.asarray(ufunc(a.astype(object), b.astype(object)), object)
+            both = to_int64(exact, f"a {reduce} of partial results")
         else:
             both = ufunc(a, b)
     if mask_a is None or mask_b is None:
