@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gpu_exec.batch import Batch, cells, recut, to_dense
 from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
-from planner.errors import DataError, UnsupportedError
+from planner.errors import DataError, PlanError, UnsupportedError
 from planner.explain import format_bytes, plural
 from planner.relation_type import Label, RelationType
 from planner.scalar import Value
@@ -58,7 +58,14 @@ class Relation:
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
-        array, present = to_dense(self.batch)
+        try:
+            array, present = to_dense(self.batch)
+        except MemoryError:
+            size = format_bytes(self.type.cells * self.type.dtype.itemsize)
+            raise PlanError(
+                f"no memory for the {self.type.cells} cells ({size}) of {self.name or 'the result'}"
+                f" {self.type.describe()}\n  take the present cells with .arrow() or .scipy()"
+            ) from None
         if self.type.presence == "complete" or present.all():
             return _read_only(array)
         value = self.fill if fill is None else fill

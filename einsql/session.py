@@ -18,7 +18,7 @@ from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole, chain, total_einsum
 from planner.dtypes import BOOL, REDUCES
 from planner.einsum import Input, Tensor
-from planner.errors import CatalogError, ShapeError, UnsupportedError
+from planner.errors import CatalogError, PlanError, ShapeError, UnsupportedError
 from planner.node import rewrite
 from planner.request import Request
 from planner.scalar import Call, Const, Expr, Value
@@ -210,6 +210,8 @@ class Session:
             raise TypeError(f"no option {unknown[0]!r}; options are engine, devices, parts, tile, placement")
         default_devices = None if "engine" in options else self._devices
         engine = choose_engine(options.get("engine", self._engine), options.get("devices", default_devices))
+        if options.get("placement") and engine.name != "host":
+            raise PlanError(f"placement= belongs to host devices; engine {engine.name!r} has none")
         request = Request(
             devices=engine.devices,
             parts=dict(options.get("parts") or {}),

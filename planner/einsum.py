@@ -11,10 +11,11 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, count
 
 from planner.dtypes import BOOL, DType, reduce_dtype
 from planner.errors import ShapeError
-from planner.node import Node
+from planner.node import Node, postorder
 from planner.relation_type import Label, RelationType
 from planner.scalar import Arg, Call, Expr, Value, args_of, labels_of
 from planner.scalar_text import text
@@ -244,3 +245,23 @@ def _predicate(expr: Expr, labels: Collection[Label], place: str) -> Expr:
         raise ShapeError(f"a predicate is a condition on labels, got {text(expr)}")
     _check_labels(done, labels, place)
     return done
+
+
+def node_names(graph: Tensor) -> dict[Tensor, str]:
+    """A name for every node, in order, distinct whatever their case.
+
+    Relations keep theirs; a second node of the same name gets a number, and nodes without one are e1, e2, ...
+    """
+    order = postorder(graph)
+    given = {node.name.lower() for node in order}
+    taken = {node.name.lower() for node in order if isinstance(node, Input)}
+    unnamed = (name for name in map("e{}".format, count(1)) if name not in given)
+    names: dict[Tensor, str] = {}
+    for node in order:
+        name = node.name or next(unnamed)
+        if not isinstance(node, Input):
+            numbered = map(f"{name}_{{}}".format, count(2))
+            name = next(n for n in chain([name], numbered) if n.lower() not in taken)
+            taken.add(name.lower())
+        names[node] = name
+    return names

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner import relational as rel
-from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
+from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor, node_names
 from planner.node import consumers, postorder
 from planner.placement import describe
 from planner.program import Counts, Program
@@ -68,7 +68,7 @@ def plural(n: int, word: str) -> str:
 
 def explain_logical(graph: Tensor) -> str:
     """What is asked, no decisions yet: one line per node, in order."""
-    names, legend = _names(graph), _Legend()
+    names, legend = node_names(graph), _Legend()
     rows, einsums, maps, flops = [], 0, 0, 0
     for node in postorder(graph):
         work = ""
@@ -91,20 +91,6 @@ def explain_logical(graph: Tensor) -> str:
         f"output {names[graph]} {graph.type}",
     ]
     return "\n".join(["LOGICAL   " + "   ".join(totals), "", *columns(rows, frozenset({3, 4})), *legend.lines()]) + "\n"
-
-
-def _names(graph: Tensor) -> dict[Tensor, str]:
-    taken = {node.name for node in postorder(graph)}
-    names, count = {}, 0
-    for node in postorder(graph):
-        if node.name:
-            names[node] = node.name
-            continue
-        count += 1
-        while f"e{count}" in taken:
-            count += 1
-        names[node] = f"e{count}"
-    return names
 
 
 def _describe(node: Tensor, names: dict[Tensor, str], legend: _Legend) -> str:

@@ -49,11 +49,23 @@ def test_aggregates_propagate_nan(db: Session, aggregate: str, parts: dict[str, 
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
-    [("val < 5", 0), ("val <= 5", 0), ("val > -9", 0), ("val >= -9", 0), ("val = val", 0), ("val <> val", 1), ("9 > val", 0)],
+    [
+        ("val < 5", 0),
+        ("val <= 5", 0),
+        ("val > -9", 0),
+        ("val >= -9", 0),
+        ("val = val", 0),
+        ("val <> val", 1),
+        ("9 > val", 0),
+    ],
 )
 @pytest.mark.parametrize("parts", [{}, {"src": 2}])
 def test_comparisons_with_nan_are_ieee(db: Session, condition: str, expected: int, parts: dict[str, int]) -> None:
-    rows = db.sql(f"SELECT src, dst, CASE WHEN {condition} THEN 1 ELSE 0 END AS val FROM E", parts=parts).arrow().to_pylist()
+    rows = (
+        db.sql(f"SELECT src, dst, CASE WHEN {condition} THEN 1 ELSE 0 END AS val FROM E", parts=parts)
+        .arrow()
+        .to_pylist()
+    )
     assert [r["val"] for r in rows if (r["src"], r["dst"]) == (0, 2)] == [expected]
 
 
@@ -71,7 +83,10 @@ def test_decimal_literals_do_not_grow(db: Session, parts: dict[str, int], engine
     db.create("M", table, labels="i j", dense=False)
     steps, name = [], "M"
     for n in range(6):
-        steps.append(f"s{n} AS (SELECT a.i, b.j, SUM(a.val * b.val * 1.0) AS val FROM {name} a JOIN {name} b ON a.j = b.i GROUP BY a.i, b.j)")
+        steps.append(
+            f"s{n} AS (SELECT a.i, b.j, SUM(a.val * b.val * 1.0) AS val"
+            f" FROM {name} a JOIN {name} b ON a.j = b.i GROUP BY a.i, b.j)"
+        )
         name = f"s{n}"
     options = {} if engine == "reference" else {"parts": {"i": 2} if parts else {}}
     result = db.sql(f"WITH {', '.join(steps)} SELECT i, j, val FROM {name}", engine=engine, **options).numpy()
@@ -89,7 +104,9 @@ def test_integers_never_wrap(db: Session, engine: str, dense: bool) -> None:
     ):
         with pytest.raises(IntegerOverflowError):
             db.sql(text, engine=engine).run()
-    np.testing.assert_array_equal(db.sql("SELECT i, MAX(val) AS val FROM big GROUP BY i", engine=engine).numpy(), [2**62, 2**62, 5])
+    np.testing.assert_array_equal(
+        db.sql("SELECT i, MAX(val) AS val FROM big GROUP BY i", engine=engine).numpy(), [2**62, 2**62, 5]
+    )
 
 
 def test_blocks_die_with_their_last_reader(db: Session) -> None:

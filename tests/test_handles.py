@@ -37,7 +37,9 @@ class Database:
         keys = [(i, j) for i in range(2) for j in range(2)]
         blocks = [Block(array[3 * i : 3 * i + 3, 3 * j : 3 * j + 3], None, (3 * i, 3 * j)) for i, j in keys]
         handles = [self.arena.put(block) for block in blocks]
-        return pa.table({"k0": [i for i, _ in keys], "k1": [j for _, j in keys], "block": pa.array(handles, pa.int64())})
+        return pa.table(
+            {"k0": [i for i, _ in keys], "k1": [j for _, j in keys], "block": pa.array(handles, pa.int64())}
+        )
 
     def array(self, rows: list[tuple[int, int, int]]) -> np.ndarray:
         out = np.zeros((6, 6))
@@ -73,7 +75,8 @@ def test_prepared_statement_runs_its_kernels_each_time(db: Database) -> None:
 
 def test_materialized_cte_used_twice_runs_once(db: Database) -> None:
     rows = db.connection.execute(
-        f"WITH p AS MATERIALIZED ({PRODUCT}) SELECT l.k0, l.k1, BLOCK_COMBINE('ij,ij->ij', 'x0 + x1', '', '', l.block, r.block)"
+        f"WITH p AS MATERIALIZED ({PRODUCT})"
+        " SELECT l.k0, l.k1, BLOCK_COMBINE('ij,ij->ij', 'x0 + x1', '', '', l.block, r.block)"
         " FROM p AS l JOIN p AS r ON l.k0 = r.k0 AND l.k1 = r.k1"
     ).fetchall()
     assert db.arena.calls == 8 + 4

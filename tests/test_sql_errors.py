@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import einsql as es
+from einsql.errors import PlanError, ShapeError, SqlUnsupportedError
 from einsql.query import Query
 
 
@@ -309,3 +310,34 @@ def test_an_inner_name_hides_an_outer_one(db: es.Session) -> None:
     assert single(
         db.sql("WITH A AS (SELECT i, j, val + 1 AS val FROM A) SELECT i, SUM(val) AS val FROM a GROUP BY i")
     ) == [6, 15]
+
+
+def test_explain_as_a_word_is_refused_with_what_to_do(recwarn: pytest.WarningsRecorder) -> None:
+    with es.connect() as db, pytest.raises(SqlUnsupportedError, match=r"call \.explain\(\)"):
+        db.sql("EXPLAIN SELECT i, val FROM A")
+    assert not recwarn.list
+
+
+def test_shapes_that_disagree_name_the_line_too() -> None:
+    with es.connect() as db:
+        db.create("A", np.zeros((2, 3)), labels="i j")
+        db.create("B", np.zeros((4, 5)), labels="j k")
+        text = "SELECT a.i, SUM(a.val * b.val) AS val\nFROM A a JOIN B b ON a.j = b.j GROUP BY a.i"
+        with pytest.raises(ShapeError, match=r"(?s)extent 3 in A but 4 in B.*line 1, column 8"):
+            db.sql(text)
+
+
+def test_placement_belongs_to_host_devices() -> None:
+    with es.connect() as db:
+        db.create("A", np.zeros((2, 3)), labels="i j")
+        for engine in ("duckdb", "reference"):
+            with pytest.raises(PlanError, match="placement= belongs to host devices"):
+                db.einsum("ij->i", "A", engine=engine, placement={"e1": "Sharded(i)"})
+
+
+def test_a_with_table_named_like_a_relation_is_a_node_of_its_own() -> None:
+    with es.connect() as db:
+        db.create("Z", np.arange(6).reshape(2, 3), labels="i j")
+        query = db.sql("WITH Z AS (SELECT i, SUM(val) AS val FROM Z GROUP BY i) SELECT i, val * 2 AS val FROM Z")
+        assert set(query.plan.placement) == {"Z", "Z_2", "e1"}
+        np.testing.assert_array_equal(query.numpy(), [6, 24])

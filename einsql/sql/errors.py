@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from planner.errors import SqlError
+from planner.errors import ShapeError, SqlError
 
 
 def position(node: exp.Expr) -> tuple[int, int]:
@@ -15,6 +15,11 @@ def position(node: exp.Expr) -> tuple[int, int]:
         if "line" in meta and "start" in meta:
             found.append((meta["start"], meta["line"], meta["col"] - (meta["end"] - meta["start"])))
     return min(found)[1:] if found else (0, 0)
+
+
+def located(text: str, node: exp.Expr, error: ShapeError) -> ShapeError:
+    """The same error with the line of `node` under it."""
+    return ShapeError(str(refuse(text, node, str(error))))
 
 
 def refuse(text: str, node: exp.Expr, message: str, kind: type[SqlError] = SqlError) -> SqlError:

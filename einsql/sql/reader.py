@@ -4,6 +4,7 @@ qualifier folds the case of quoted names and loses the position of unknown ones.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ class Catalog:
 
 def read_sql(text: str, catalog: Catalog) -> Statement:
     """Read one statement: SELECT, WITH ... SELECT, or CREATE [OR REPLACE] TABLE name AS either."""
+    if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].upper() == "EXPLAIN":
+        raise SqlUnsupportedError("EXPLAIN is not read: call .explain() on the query, or run einsql explain FILE.sql")
     try:
         parsed = [s for s in sqlglot.parse(text, read="duckdb") if s is not None]
     except ParseError as error:
@@ -55,7 +58,7 @@ def _parse_error(text: str, error: ParseError) -> SqlError:
     first = error.errors[0] if error.errors else {}
     line, column = first.get("line") or 0, first.get("col") or 0
     lines = text.splitlines()
-    message = str(first.get("description") or error).rstrip(".")
+    message = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", str(first.get("description") or error).rstrip("."))
     width = len(first.get("highlight") or " ")
     return SqlError(
         f"not SQL: {message}", line, max(column - width + 1, 1), lines[line - 1] if 0 < line <= len(lines) else ""

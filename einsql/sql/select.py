@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from einsql.sql.aggregate import AggregateReader, find_aggregates
 from einsql.sql.elementwise import elementwise_or_einsum
-from einsql.sql.errors import position, refuse
+from einsql.sql.errors import located, position, refuse
 from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, check_label, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.einsum import Tensor
-from planner.errors import SqlUnsupportedError
+from planner.errors import ShapeError, SqlUnsupportedError
 from planner.passes.push_predicates import conjunction
 from planner.scalar import Arg, Expr, LabelValue, args_of
 from planner.subscripts import Subscripts
@@ -188,10 +188,13 @@ class SelectReader:
         kept = tuple(self.names[self._find((o.label.source, o.label.axis))] for o in labels if o.label is not None)
         if len(set(kept)) != len(kept):
             raise refuse(self.text, self.select, "two output columns are the same label; select it once")
-        if find_aggregates(value.node) or self.select.args.get("group"):
-            node = AggregateReader(self, kept).read(value.node)
-        else:
-            node = self._project(value, kept)
+        try:
+            if find_aggregates(value.node) or self.select.args.get("group"):
+                node = AggregateReader(self, kept).read(value.node)
+            else:
+                node = self._project(value, kept)
+        except ShapeError as error:
+            raise located(self.text, self.select, error) from None
         return Table(_named(node, name), tuple(o.name for o in labels), value.name)
 
     def _project(self, value: Output, kept: tuple[str, ...]) -> Tensor:

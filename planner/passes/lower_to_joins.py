@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from planner import relational as rel
 from planner.cuts import Cut
-from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
-from planner.node import postorder
+from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor, node_names
 
 
 def lower_to_joins(graph: Tensor) -> rel.Rel:
@@ -16,18 +15,10 @@ def lower_to_joins(graph: Tensor) -> rel.Rel:
                                         ├─ Scan X
                                         └─ Scan W
 
-    Unnamed nodes get the names e1, e2, ... by position.
+    Operators have the names that `node_names` gives.
     """
-    taken = {node.name for node in postorder(graph)}
     new: dict[Tensor, rel.Rel] = {}
-    count = 0
-    for node in postorder(graph):
-        name = node.name
-        if not name:
-            count += 1
-            while f"e{count}" in taken:
-                count += 1
-            name = f"e{count}"
+    for node, name in node_names(graph).items():
         new[node] = _lower(node, name, new)
     return new[graph]
 
