@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -39,6 +39,51 @@ UFUNCS = {
 }
 
 MOST_CELLS = 1 << 22  # of the label space, evaluated at a time
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Stacked operands, and what belongs to them.
+
+    sides    per operand its labels, distinct
+    values   per operand [rows, *block], or [1, *block] for a block that all rows share
+    masks    the same in bool, None where every cell is present
+    starts   per label that is read, [rows] first coordinate
+    """
+
+    sides: tuple[Labels, ...]
+    values: Sequence[Array]
+    masks: Masks
+    starts: Mapping[Label, Array]
+
+    @property
+    def count(self) -> int:
+        return max((len(v) for v in self.values), default=1)
+
+    @cached_property
+    def sizes(self) -> dict[Label, int]:
+        pairs = zip(self.sides, self.values, strict=True)
+        return {label: n for labels, v in pairs for label, n in zip(labels, v.shape[1:], strict=True)}
+
+    def at(self, rows: slice) -> _Rows:
+        """Some of the rows."""
+
+        def pick(a: Array) -> Array:
+            return a if len(a) == 1 else a[rows]
+
+        masks = [None if m is None else pick(m) for m in self.masks]
+        return _Rows(self.sides, [pick(v) for v in self.values], masks, {k: pick(v) for k, v in self.starts.items()})
+
+    def part(self, label: Label, at: slice) -> _Rows:
+        """All rows, over a part of one label."""
+
+        def pick(a: Array, labels: Labels) -> Array:
+            return a[(slice(None), *(at if name == label else slice(None) for name in labels))]
+
+        values = [pick(v, labels) for v, labels in zip(self.values, self.sides, strict=True)]
+        masks = [None if m is None else pick(m, labels) for m, labels in zip(self.masks, self.sides, strict=True)]
+        starts = {name: first + at.start if name == label else first for name, first in self.starts.items()}
+        return _Rows(self.sides, values, masks, starts)
 
 
 @dataclass(frozen=True)
@@ -86,53 +131,52 @@ class JoinKernel:
         starts     per label that is read, [rows] first coordinate of the block
         Returns    [rows, *output block], and its mask if the output carries one; absent cells are zero
         """
-        views = [_diagonal(o, labels) for o, labels in zip(operands, self.subscripts.inputs, strict=True)]
+        sides = tuple(tuple(dict.fromkeys(labels)) for labels in self.subscripts.inputs)
+        values = [_diagonal(o, labels) for o, labels in zip(operands, self.subscripts.inputs, strict=True)]
         seen = [
-            None if m is None else _diagonal(m, labels)[0]
-            for m, labels in zip(masks, self.subscripts.inputs, strict=True)
+            None if m is None else _diagonal(m, labels) for m, labels in zip(masks, self.subscripts.inputs, strict=True)
         ]
-        values, sides = [v for v, _ in views], [labels for _, labels in views]
+        rows = _Rows(sides, values, seen, starts)
         if self._plain_product and _absence_is_zero(values, seen):
-            left, right = values
-            out = contract(left, right, sides[0], sides[1], self.subscripts.output)
-            return out, self._presence(values, seen, sides) if self.masked else None
-        return self._general(values, seen, sides, starts)
+            out = contract(values[0], values[1], sides[0], sides[1], self.subscripts.output)
+            return out, self._presence(rows) if self.masked else None
+        return self._general(rows)
 
-    def _presence(self, values: Sequence[Array], masks: Masks, sides: Sequence[Labels]) -> Array:
+    def _presence(self, rows: _Rows) -> Array:
         """Where any combination of present cells exists."""
-        known = [np.ones((1,) * v.ndim, bool) if m is None else m for v, m in zip(values, masks, strict=True)]
-        full = [np.broadcast_to(m, v.shape) for m, v in zip(known, values, strict=True)]
-        return contract(full[0], full[1], sides[0], sides[1], self.subscripts.output)
+        full = [
+            np.broadcast_to(np.True_, v.shape) if m is None else m for v, m in zip(rows.values, rows.masks, strict=True)
+        ]
+        return contract(full[0], full[1], rows.sides[0], rows.sides[1], self.subscripts.output)
 
-    def _general(
-        self, operands: Sequence[Array], masks: Masks, sides: Sequence[Labels], starts: Mapping[Label, Array]
-    ) -> tuple[Array, Array | None]:
-        sizes = {
-            label: n
-            for o, labels in zip(operands, sides, strict=True)
-            for label, n in zip(labels, o.shape[1:], strict=True)
-        }
-        rows = max((len(o) for o in operands), default=1)
-        axes = self.subscripts.labels
+    def _general(self, rows: _Rows) -> tuple[Array, Array | None]:
+        """Over the whole label space where that is small, else piece by piece."""
+        axes, sizes, count = self.subscripts.labels, rows.sizes, rows.count
         cells = math.prod(sizes[label] for label in axes)
         step = max(1, MOST_CELLS // max(cells, 1))
-        if rows > step:
-            return self._by_rows(operands, masks, sides, starts, rows, step)
+        if count > step:
+            return _joined([self._general(rows.at(slice(i, i + step))) for i in range(0, count, step)], 0)
         if cells > MOST_CELLS and self.reduce is not None:
-            longest = max(axes, key=lambda label: sizes[label])
-            return self._by_label(operands, masks, sides, starts, longest, sizes[longest])
-        shape = (rows, *(sizes[label] for label in axes))
-        spread = [_spread(o, labels, axes) for o, labels in zip(operands, sides, strict=True)]
-        present = [_spread(m, labels, axes) for m, labels in zip(masks, sides, strict=True) if m is not None]
-        values_of = {label: _label_values(starts[label], sizes[label], axes, label) for label in self.reads_labels}
+            return self._in_halves(rows, max(axes, key=lambda label: sizes[label]))
+        shape = (count, *(sizes[label] for label in axes))
+        spread = [_spread(o, labels, axes) for o, labels in zip(rows.values, rows.sides, strict=True)]
+        present = [_spread(m, labels, axes) for m, labels in zip(rows.masks, rows.sides, strict=True) if m is not None]
+        coordinates = {
+            label: _coordinates(rows.starts[label], sizes[label], axes, label) for label in self.reads_labels
+        }
         if self.where is not None:
-            present.append(evaluate_labels(self.where, values_of))
-        mask = None
-        if present:
-            mask = np.broadcast_to(present[0], shape)
-            for other in present[1:]:
-                mask = mask & other
-        return self._reduce(spread, values_of, mask, shape)
+            present.append(evaluate_labels(self.where, coordinates))
+        mask = reduce(np.logical_and, present, np.broadcast_to(np.True_, shape)) if present else None
+        return self._reduce(spread, coordinates, mask, shape)
+
+    def _in_halves(self, rows: _Rows, label: Label) -> tuple[Array, Array | None]:
+        """One label in halves: side by side if the output has it, reduced if not."""
+        half = rows.sizes[label] // 2
+        parts = [self._general(rows.part(label, at)) for at in (slice(0, half), slice(half, None))]
+        if label in self.subscripts.output:
+            return _joined(parts, 1 + self.subscripts.output.index(label))
+        assert self.reduce is not None
+        return merge(self.reduce, *parts[0], *parts[1])
 
     def _reduce(
         self, operands: Sequence[Array], labels: Mapping[Label, Array], mask: Array | None, shape: tuple[int, ...]
@@ -163,58 +207,6 @@ class JoinKernel:
             return bound > 1 and terms * math.log2(bound) >= 62
         return may_wrap(self.combine, operands, labels, terms if self.reduce == "sum" else 1)
 
-    def _by_rows(
-        self,
-        operands: Sequence[Array],
-        masks: Masks,
-        sides: Sequence[Labels],
-        starts: Mapping[Label, Array],
-        rows: int,
-        step: int,
-    ) -> tuple[Array, Array | None]:
-        """A bounded number of rows at a time."""
-
-        def piece(a: Array, at: slice) -> Array:
-            return a if len(a) == 1 else a[at]
-
-        parts = []
-        for first in range(0, rows, step):
-            at = slice(first, first + step)
-            some = [None if m is None else piece(m, at) for m in masks]
-            parts.append(
-                self._general(
-                    [piece(o, at) for o in operands], some, sides, {k: piece(v, at) for k, v in starts.items()}
-                )
-            )
-        return _joined(parts, 0)
-
-    def _by_label(
-        self,
-        operands: Sequence[Array],
-        masks: Masks,
-        sides: Sequence[Labels],
-        starts: Mapping[Label, Array],
-        label: Label,
-        size: int,
-    ) -> tuple[Array, Array | None]:
-        """One label in halves: side by side if the output has it, reduced if not."""
-        half, parts = size // 2, []
-        for at in (slice(0, half), slice(half, None)):
-
-            def piece(a: Array, labels: Labels, at: slice = at) -> Array:
-                return a[(slice(None), *(at if name == label else slice(None) for name in labels))]
-
-            some = [None if m is None else piece(m, labels) for m, labels in zip(masks, sides, strict=True)]
-            moved = {name: first + at.start if name == label else first for name, first in starts.items()}
-            parts.append(
-                self._general([piece(o, labels) for o, labels in zip(operands, sides, strict=True)], some, sides, moved)
-            )
-        if label in self.subscripts.output:
-            return _joined(parts, 1 + self.subscripts.output.index(label))
-        assert self.reduce is not None
-        (a, mask_a), (b, mask_b) = parts
-        return merge(self.reduce, a, mask_a, b, mask_b)
-
 
 def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> tuple[Array, Array | None]:
     """Combine two partial results of a reduction, of equal shape; both have a mask or neither has."""
@@ -243,13 +235,12 @@ def _absence_is_zero(values: Sequence[Array], masks: Masks) -> bool:
     return all(v.dtype.kind != "f" or bool(np.isfinite(v).all()) for v in values)
 
 
-def _diagonal(a: Array, labels: Labels) -> tuple[Array, Labels]:
-    """Read each repeated label along its diagonal; labels come out distinct."""
-    distinct = tuple(dict.fromkeys(labels))
-    if len(distinct) == len(labels):
-        return a, labels
-    axis = {label: 1 + i for i, label in enumerate(distinct)}
-    return np.einsum(a, [0, *(axis[label] for label in labels)], [0, *(axis[label] for label in distinct)]), distinct
+def _diagonal(a: Array, labels: Labels) -> Array:
+    """Read each repeated label along its diagonal, a view; labels come out distinct."""
+    axis = {label: 1 + i for i, label in enumerate(dict.fromkeys(labels))}
+    if len(axis) == len(labels):
+        return a
+    return np.einsum(a, [0, *(axis[label] for label in labels)], [0, *axis.values()])
 
 
 def _spread(a: Array, labels: Labels, axes: Labels) -> Array:
@@ -260,7 +251,7 @@ def _spread(a: Array, labels: Labels, axes: Labels) -> Array:
     return moved.reshape(len(a), *(next(sizes) if axis in labels else 1 for axis in axes))
 
 
-def _label_values(start: Array, size: int, axes: Labels, label: Label) -> Array:
+def _coordinates(start: Array, size: int, axes: Labels, label: Label) -> Array:
     """Coordinates along `label`, [rows, 1, ..., size, ..., 1]."""
     values = start[:, None] + np.arange(size)
     return values.reshape(len(start), *(size if axis == label else 1 for axis in axes))
