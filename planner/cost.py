@@ -61,10 +61,11 @@ def exchange_bytes(type: RelationType, source: AnyPlacement, target: AnyPlacemen
 
 def _listed_bytes(type: RelationType, source: AnyPlacement, target: AnyPlacement) -> float:
     total = 0
+    partials = source.groups(source.partial) if isinstance(source, Placement) else 1
     for key in type.all_keys():
         size = math.prod(type.block_shape(key)) * type.bytes_per_cell
         have, want = source.holders(key, type.counts), target.holders(key, type.counts)
-        total += size * len(want - have)
+        total += size * (partials * len(want) - len(want & have))
     return float(total)
 
 

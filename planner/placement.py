@@ -148,6 +148,8 @@ def candidates(devices: int, rank: int, cut: Sequence[bool]) -> list[Placement]:
 def describe(placement: AnyPlacement, labels: Sequence[str]) -> str:
     """`Single`, `Replicated`, `Sharded(t)`, `Sharded(t:0 f:1)`, `Partial(sum)`; `parse_placement` reads it back."""
     if isinstance(placement, Listed):
+        if placement.blocks == (frozenset([0]),):
+            return "Single"
         return f"Listed({'|'.join(','.join(map(str, sorted(d))) for d in placement.blocks)})"
     if placement.devices == 1:
         return "Single"
@@ -170,7 +172,9 @@ def parse_placement(text: str, devices: int, labels: Sequence[str]) -> AnyPlacem
     ((0,), (1,))
     """
     every = tuple(range(len(radices(devices))))
-    if text in ("Single", "Replicated"):
+    if text == "Single":
+        return single(devices, len(labels), 1)
+    if text == "Replicated":
         return replicated(devices, len(labels))
     match = re.fullmatch(r"(Listed|Sharded|Partial)\((.*)\)", text)
     if match is None:

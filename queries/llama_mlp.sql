@@ -31,10 +31,10 @@ h       := einsum tf,tf->tf (silu(x0) * x1) gate, up  f32[t=64 f=344]    86.0 Ki
 W_down  := input                                      f32[f=344 d=128]  172.0 KiB
 e1      := einsum tf,fd->td h, W_down                 f32[t=64 d=128]    32.0 KiB   5.6 MFLOP
 ---- relational
-EXPLAIN   4 devices   16 kernel calls   1 exchange   moves 384.0 KiB   peak 118.0 KiB per device
+EXPLAIN   4 devices   16 kernel calls   1 exchange   moves 96.0 KiB   peak 118.0 KiB per device
 
 operator                                                      keys   rows  block            placement     cost
-Exchange e1                                                   t d       1  f32[t=64 d=128]  Replicated    moves 384.0 KiB
+Exchange e1                                                   t d       1  f32[t=64 d=128]  Single        moves 96.0 KiB
 └─ e1: Aggregate partial sum by (t d)                         t d       1  f32[t=64 d=128]  Partial(sum)
    └─ Join on (F)  contract tf,fd->td                         t d F     4                   Sharded(f)    4 calls  5.6 MFLOP
       ├─ h: Join on (t F)  combine tf,tf->tf (silu(x0) * x1)  t F       4  f32[t=64 f=86]   Sharded(f)    4 calls  22.0 KFLOP
@@ -101,7 +101,7 @@ DROP TABLE h;
 
 SELECT * FROM e1;
 ---- program
-program on host:0 host:1 host:2 host:3   16 kernel calls   1 exchanges   moves 393216 bytes   peak 120832 bytes per device
+program on host:0 host:1 host:2 host:3   16 kernel calls   1 exchanges   moves 98304 bytes   peak 120832 bytes per device
 
 pipeline 0
   %0  = scan "X"  ->  f32[t=64 d=128] Replicated  "X"
@@ -124,8 +124,8 @@ pipeline 0
   %7  = join %5, %6 sum tf,fd->td x0 * x1 over (t=64 d=128 f=344/4) work Sharded(f)  ->  f32[t=64 d=128] Partial(sum)  "e1"
         rows 1   calls 4   moved 0   held 32768 32768 32768 32768
         free %5 %6
-  %8  = exchange %7  ->  f32[t=64 d=128] Replicated  "e1"
-        rows 1   calls 0   moved 393216   held 32768 32768 32768 32768
+  %8  = exchange %7  ->  f32[t=64 d=128] Single  "e1"
+        rows 1   calls 0   moved 98304   held 32768 0 0 0
         free %7
 
 emit %8

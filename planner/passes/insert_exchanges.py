@@ -94,7 +94,12 @@ class _Placer:
         placement = self.new[node].placement
         if placement is None:
             return self._anywhere(node)
-        return self._reduced(node, placement) if isinstance(placement, Placement) and placement.partial else placement
+        if not (isinstance(placement, Placement) and placement.partial):
+            return placement
+        type_ = self.new[node].type
+        if type_.possible_rows == 1:  # nothing to spread, and no reader on the other devices
+            return single(self.devices, len(type_.cuts), 1)
+        return self._reduced(node, placement)
 
     def _reduced(self, node: rel.Rel, partial: Placement) -> Placement:
         type_ = self.new[node].type
