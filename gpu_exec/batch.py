@@ -6,10 +6,11 @@ No padding anywhere. Absent cells of a masked block hold zero, so that a plain s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpu_exec.kernels.expression import to_int64
 from planner.cuts import Cut
 from planner.errors import UnsupportedError
 from planner.relation_type import RelationType
@@ -171,6 +172,20 @@ def empty_batch(type: RelationType, keys: Array, value: object = 0) -> Batch:
     stacks = tuple(np.empty(size, dtype) if value is None else np.full(size, value, dtype) for size in sizes)
     masks = tuple(np.zeros(size, bool) for size in sizes) if type.presence == "cells" else None
     return Batch(type, keys, layout, stacks, masks)
+
+
+def widened(batch: Batch) -> Batch:
+    """The same rows with room for integers of any size; only partial results are kept so."""
+    if all(stack.dtype == object for stack in batch.stacks):
+        return batch
+    return replace(batch, stacks=tuple(stack.astype(object) for stack in batch.stacks))
+
+
+def settled(batch: Batch, what: str) -> Batch:
+    """A final result in its own dtype; integers that int64 cannot hold are an error that names `what`."""
+    if all(stack.dtype != object for stack in batch.stacks):
+        return batch
+    return replace(batch, stacks=tuple(to_int64(stack, what) for stack in batch.stacks))
 
 
 def box_of(type: RelationType, key: Sequence[int]) -> tuple[slice, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpu_exec.batch import Array, Batch, empty_batch
+from gpu_exec.batch import Array, Batch, empty_batch, settled, widened
 from gpu_exec.kernels.join import merge
 from gpu_exec.structure import Structure, Transfer
 from gpu_exec.transport import Message, Transport
@@ -24,14 +24,15 @@ def exchange(device: int, step: Step, structure: Structure, batch: Batch, source
             transport.send(step.register, s, d, _message(batch, transfer))
     incoming = {s: t for (s, d), t in structure.transfers.items() if d == device}
     keys = structure.keys[structure.local[device]]
-    if list(incoming) == [device] and _is_whole(incoming[device], batch, step):
-        return Batch(step.type, keys, batch.layout, batch.stacks, batch.masks)
     reduce = source.placement.reduce if isinstance(source.placement, Placement) else ""
+    what = f"{reduce} of partial results of {step.name}"
+    if list(incoming) == [device] and _is_whole(incoming[device], batch, step):
+        return settled(Batch(step.type, keys, batch.layout, batch.stacks, batch.masks), what)
     target = _Target(step, keys, reduce)
     for s in sorted(incoming):
         message = _message(batch, incoming[s]) if s == device else transport.receive(step.register, s, device)
         target.add(incoming[s], message)
-    return target.batch
+    return settled(target.batch, what)
 
 
 def _is_whole(transfer: Transfer, batch: Batch, step: Step) -> bool:
@@ -68,18 +69,17 @@ class _Target:
             self._put(int(row), box, message.values[i], None if message.masks is None else message.masks[i])
 
     def _put(self, row: int, box: Any, values: Array, mask: Array | None) -> None:
-        block, own = self.batch.block(row), self.batch.mask(row)
+        own = self.batch.mask(row)
         if own is not None and mask is None:
             mask = np.ones(values.shape, bool)
         if self.reduce and _key(box) in self.written[row]:
-            merged, both = merge(self.reduce, block[box], None if own is None else own[box], values, mask)
-            block[box] = merged
-            if own is not None and both is not None:
-                own[box] = both
-        else:
-            block[box] = values
-            if own is not None:
-                own[box] = mask
+            seen = None if own is None else own[box]
+            values, mask = merge(self.reduce, self.batch.block(row)[box], seen, values, mask)
+        if values.dtype == object:
+            self.batch = widened(self.batch)
+        self.batch.block(row)[box] = values
+        if own is not None:
+            own[box] = mask
         self.written[row].add(_key(box))
 
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, present_only, to_int64
+from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys, settled, widened
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, narrowed, present_only
 from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge
 from gpu_exec.structure import Pairs
 from planner import program as p
 from planner.dtypes import BY_NAME, identity
+from planner.placement import Placement
 from planner.program import Step
 from planner.relation_type import Label, RelationType
 from planner.scalar import Expr, Value, labels_of
+from planner.scalar_text import text
 
 SMALL_BLOCK = 1 << 12  # cells of the label space below which pairs are stacked rather than taken one by one
 
@@ -46,7 +48,8 @@ def join(step: Step, op: p.Join, operands: Sequence[Batch], pairs: Pairs, keys: 
                 out.add(int(pairs.out[rows[0]]), *kernel(views, masks, firsts))
             else:
                 out.add_segments(pairs.out[rows], *kernel(views, masks, firsts))
-    return out.batch
+    partial = isinstance(step.placement, Placement) and step.placement.partial
+    return out.batch if partial else settled(out.batch, f"{op.reduce} of {text(op.combine)}")
 
 
 def _pieces(group: Array, op: p.Join, operands: Sequence[Batch], pairs: Pairs) -> Iterator[Array]:
@@ -113,19 +116,27 @@ class _Accumulator:
 
     def add(self, row: int, values: Array, mask: Array | None) -> None:
         """One block, [1, *block]."""
+        self._widen_for(values)
         if not self.touched[row]:
             self._first(row, values, mask)
             return
         assert self.reduce is not None
         block, own = self.batch.block(row), self.batch.mask(row)
-        if own is None and block.dtype != np.int64:
+        if own is None and block.dtype.kind not in "iO":
             with np.errstate(all="ignore"):
-                UFUNCS[self.reduce](block, values[0], out=block)
+                UFUNCS[self.reduce](block, values[0, ...], out=block)
             return
-        merged, both = merge(self.reduce, block, own, values[0], None if mask is None else mask[0])
+        merged, both = merge(self.reduce, block, own, values[0, ...], None if mask is None else mask[0, ...])
+        self._widen_for(merged)
+        block, own = self.batch.block(row), self.batch.mask(row)
         block[...] = merged
         if own is not None and both is not None:
             own[...] = both
+
+    def _widen_for(self, values: Array) -> None:
+        """Make room for integers that int64 cannot hold."""
+        if values.dtype == object:
+            self.batch = widened(self.batch)
 
     def _first(self, row: int, values: Array, mask: Array | None) -> None:
         self.touched[row] = True
@@ -134,9 +145,9 @@ class _Accumulator:
             masks = None if mask is None else (mask,)
             self.batch = replace(self.batch, stacks=(values,), masks=masks)
             return
-        self.batch.block(row)[...] = values[0]
+        self.batch.block(row)[...] = values[0, ...]
         if own is not None and mask is not None:
-            own[...] = mask[0]
+            own[...] = mask[0, ...]
 
     def add_segments(self, out: Array, values: Array, mask: Array | None) -> None:
         """Many blocks, [pairs, *block], sorted by output row."""
@@ -167,12 +178,13 @@ class _Accumulator:
                 values[again],
                 None if mask is None else mask[again],
             )
-            values = np.array(values)
+            values = np.array(values, merged.dtype if merged.dtype == object else None)
             values[again] = merged
             if mask is not None and both is not None:
                 mask = np.array(mask)
                 mask[again] = both
-        stack[at] = values
+        self._widen_for(values)
+        self.batch.stacks[c][at] = values
         if masks is not None and mask is not None:
             masks[at] = mask
         self.touched[out] = True
@@ -183,7 +195,7 @@ def segment_reduce(reduce: str, values: Array, mask: Array | None, first: Array)
     if mask is not None and reduce != "sum":
         values = np.where(mask, values, values.dtype.type(identity(reduce, BY_NAME[values.dtype.name])))
     with np.errstate(all="ignore"):
-        if values.dtype == np.int64 and reduce in ("sum", "prod"):
+        if values.dtype.kind in "iO" and reduce in ("sum", "prod"):
             reduced = _reduce_integers(reduce, values, first)
         else:
             reduced = UFUNCS[reduce].reduceat(values, first, axis=0)
@@ -199,7 +211,7 @@ def _reduce_integers(reduce: str, values: Array, first: Array) -> Array:
     safe = bound * longest < 2**63 if reduce == "sum" else longest * math.log2(max(bound, 1)) < 62
     if safe:
         return UFUNCS[reduce].reduceat(values, first, axis=0)
-    return to_int64(UFUNCS[reduce].reduceat(values.astype(object), first, axis=0), f"a {reduce} of partial results")
+    return narrowed(UFUNCS[reduce].reduceat(values.astype(object), first, axis=0))
 
 
 # ----------------------------------------------------------------------------------------------------- row by row

@@ -652,3 +652,29 @@ def test_label_arithmetic_does_not_wrap() -> None:
         assert db.sql(counted).numpy() == 1
         with pytest.raises(PlanError, match="the reference interpreter refuses E: 4000000001 cells"):
             db.sql(counted, engine="reference").numpy()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"parts": {"i": 4}},
+        {"devices": 2, "parts": {"i": 4}, "placement": {"e1": "Sharded(i)"}},
+        {"devices": 4, "parts": {"i": 4}, "placement": {"e1": "Sharded(i)"}},
+        {"engine": "duckdb"},
+        {"engine": "duckdb", "parts": {"i": 2}},
+        {"engine": "reference"},
+    ],
+)
+@pytest.mark.parametrize("wide", [1, 80])
+@pytest.mark.parametrize("dense", [True, False])
+def test_partial_sums_may_leave_int64_and_come_back(options: dict[str, Any], wide: int, dense: bool) -> None:
+    """Law 1: whether an integer sum fits does not depend on how it is cut; only a final result must fit."""
+    column = np.array([2**62, 2**62, -(2**62), 0])
+    with es.connect() as db:
+        db.create("A", np.repeat(column[:, None], wide, axis=1), labels="i k", dense=dense)
+        text = "SELECT k, SUM(val) AS val FROM A GROUP BY k"
+        np.testing.assert_array_equal(db.sql(text, **options).numpy(), [2**62] * wide)
+        db.create("A", np.repeat(np.abs(column)[:, None], wide, axis=1), labels="i k", dense=dense, replace=True)
+        with pytest.raises(OverflowError):
+            db.sql(text, **options).run()

@@ -29,12 +29,12 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from einsql.duckdb.arena import Arena, Block
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only
+from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only, to_int64
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.operators import SMALL_BLOCK, segment_reduce
 from planner.dtypes import BY_NAME, DType, check_int64
 from planner.scalar import Arg, Call, Const, Expr, labels_of
-from planner.scalar_text import parse
+from planner.scalar_text import parse, text
 from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts, parse_subscripts
 
@@ -260,8 +260,9 @@ def _group(call: _Call, operands: Rows) -> Block:
         part = _contract_rows(kernel, [[blocks[i] for i in piece] for blocks in operands], [starts[i] for i in piece])
         out = part if out is None else merge(str(call.reduce), *out, *part)
     assert out is not None
+    values = to_int64(out[0], f"{call.reduce} of {text(call.combine)}") if out[0].dtype == object else out[0]
     mask = None if out[1] is None or out[1].all() else out[1]
-    return Block(np.asarray(out[0], order="C"), mask, tuple(starts[0][label] for label in call.subscripts.output))
+    return Block(np.asarray(values, order="C"), mask, tuple(starts[0][label] for label in call.subscripts.output))
 
 
 def _contract_rows(kernel: JoinKernel, operands: Rows, starts: Sequence[dict[str, int]]) -> tuple[Array, Array | None]:
@@ -276,7 +277,7 @@ def _contract_rows(kernel: JoinKernel, operands: Rows, starts: Sequence[dict[str
     if len(starts) > 1:
         assert kernel.reduce is not None
         values, mask = segment_reduce(kernel.reduce, values, mask, np.zeros(1, np.int64))
-    return values[0], None if mask is None else mask[0]
+    return values[0, ...], None if mask is None else mask[0, ...]
 
 
 def _mask(block: Block) -> Array:

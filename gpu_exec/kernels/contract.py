@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpu_exec.kernels.expression import largest, to_int64
+from gpu_exec.kernels.expression import largest, narrowed
 from planner.relation_type import Label
 from planner.subscripts import Labels
 
@@ -20,7 +20,8 @@ def contract(a: Array, b: Array, left: Labels, right: Labels, output: Labels) ->
     """out[r, output] = sum over contracted labels of a[r, left] * b[r, right], for every row r.
 
     a, b     [rows, *left], [rows, *right]; labels are distinct inside an operand
-    Returns  [rows, *output], in the dtype of the operands; integers exactly, by float64 BLAS where that is exact
+    Returns  [rows, *output], in the dtype of the operands; integers exactly, by float64 BLAS where that
+             is exact, and as Python integers where int64 cannot hold them
     """
     if a.dtype == np.int64:
         return _contract_integers(a, b, left, right, output)
@@ -43,7 +44,7 @@ def _contract_integers(a: Array, b: Array, left: Labels, right: Labels, output: 
         return product.astype(np.int64)
     if bound < 2**63:
         return _matmul(a, b, left, right, output)
-    return to_int64(_matmul(a.astype(object), b.astype(object), left, right, output), "a sum of products")
+    return narrowed(_matmul(a.astype(object), b.astype(object), left, right, output))
 
 
 def _matmul(a: Array, b: Array, left: Labels, right: Labels, output: Labels) -> Array:

@@ -177,6 +177,14 @@ def _without_int_casts(expr: Expr) -> Expr:
     return fold(expr, rule)
 
 
+def narrowed(wide: Array) -> Array:
+    """Python integers as int64 where all of them fit, else as they are: a partial result may still come back."""
+    try:
+        return wide.astype(np.int64)
+    except OverflowError:
+        return wide
+
+
 def to_int64(wide: Array, what: str) -> Array:
     """Python integers to int64, or the overflow error that names the value."""
     try:

@@ -16,13 +16,12 @@ from gpu_exec.kernels.expression import (
     exact_values,
     largest,
     may_wrap,
+    narrowed,
     present_only,
-    to_int64,
 )
 from planner.dtypes import BOOL, DType, identity, reduce_dtype
 from planner.relation_type import Label
 from planner.scalar import Arg, Call, Expr, labels_of
-from planner.scalar_text import text
 from planner.scalar_types import magnitude, typed
 from planner.subscripts import Labels, Subscripts
 
@@ -129,7 +128,8 @@ class JoinKernel:
         operands   per operand [rows, *block]; a leading extent of 1 is shared by all rows
         masks      per operand the same in bool, or None where every cell is present
         starts     per label that is read, [rows] first coordinate of the block
-        Returns    [rows, *output block], and its mask if the output carries one; absent cells are zero
+        Returns    [rows, *output block], and its mask if the output carries one; absent cells are zero. Integers that
+                   int64 cannot hold come as Python integers: whoever reduces further decides at the end
         """
         sides = tuple(tuple(dict.fromkeys(labels)) for labels in self.subscripts.inputs)
         values = [_diagonal(o, labels) for o, labels in zip(operands, self.subscripts.inputs, strict=True)]
@@ -192,7 +192,7 @@ class JoinKernel:
             if self.dtype.name == "int64" and self._wide(operands, labels, terms):
                 wide = np.broadcast_to(exact_values(combine, operands, labels), shape)
                 exact = ufunc.reduce(wide, axis=inner, where=where, initial=start)
-                out = to_int64(np.asarray(exact, object), f"{self.reduce} of {text(self.combine)}")
+                out = narrowed(np.asarray(exact, object))
             else:
                 values = evaluate(combine, operands, labels, self.combined, shape)
                 dtype = np.dtype(self.dtype.name) if self.reduce in ("sum", "prod") else None
@@ -212,9 +212,9 @@ def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array |
     """Combine two partial results of a reduction, of equal shape; both have a mask or neither has."""
     ufunc = UFUNCS[reduce]
     with np.errstate(all="ignore"):
-        if a.dtype == np.int64 and reduce in ("sum", "prod") and _may_leave(reduce, a, b):
+        if a.dtype.kind in "iO" and reduce in ("sum", "prod") and _may_leave(reduce, a, b):
             exact = np.asarray(ufunc(a.astype(object), b.astype(object)), object)
-            both = to_int64(exact, f"a {reduce} of partial results")
+            both = narrowed(exact)
         else:
             both = ufunc(a, b)
     if mask_a is None or mask_b is None:
