@@ -173,6 +173,8 @@ def _report(query_file: QueryFile, query: Query, options: dict[str, Any]) -> Non
 
 def _verified(query_file: QueryFile, query: Query, options: dict[str, Any]) -> str:
     """The sentence of the verification; a wrong answer is an error."""
+    if query.engine.name == "reference":
+        return "not verified: the reference interpreter itself gave the answer"
     try:
         verification = verify(query_file, query, **options)
     except PlanError as error:

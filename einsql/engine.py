@@ -27,6 +27,12 @@ def choose_engine(engine: str, devices: int | str | None) -> Engine:
 
     Raises   UnsupportedError for engines that do not exist yet, PlanError for counts that contradict each other
     """
+    if not isinstance(engine, str):
+        raise PlanError(
+            f"an engine is called by name, as in 'host:4', got {engine!r}; engines are {', '.join(ENGINES)}"
+        )
+    if devices is not None and (isinstance(devices, bool) or not isinstance(devices, int | str)):
+        raise PlanError(f"devices is a whole number or a text such as 'host:4', got {devices!r}")
     name, _, count = engine.partition(":")
     if isinstance(devices, str):
         named, _, listed = devices.partition(":")

@@ -119,7 +119,12 @@ class QueryFile:
         engine = str(options.get("engine", "auto"))
         if ":" in engine or engine in ("reference", "duckdb"):
             header.pop("devices", None)
-        return session.sql(self.sql, **{**header, **options})
+        cut = {label for what in ("parts", "tile") for label in options.get(what) or {}}
+        for what in ("parts", "tile"):  # label by label
+            kept = {label: n for label, n in header.get(what, {}).items() if label not in cut}
+            header[what] = {**kept, **(options.get(what) or {})}
+        rest = {name: value for name, value in options.items() if name not in ("parts", "tile")}
+        return session.sql(self.sql, **{**header, **rest})
 
     def fixed_extents(self) -> frozenset[int]:
         """Extents that cannot shrink, since a graph has them."""

@@ -143,6 +143,8 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
     axes = tuple(range(len(node.subscripts.output), values.ndim))
     dtype = node.type.dtype
     start = identity(str(node.reduce), dtype)
+    if dtype == INT64 and node.reduce in ("max", "min"):  # one that no Python integer reaches
+        start = -(1 << 256) if node.reduce == "max" else 1 << 256
     ufunc = {
         "sum": np.add,
         "prod": np.multiply,

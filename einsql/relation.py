@@ -95,6 +95,11 @@ class Relation:
             raise UnsupportedError(
                 f"scipy holds 1 or 2 labels, {self.name or 'the result'} has {len(self.labels)}; take .arrow()"
             )
+        if self.type.presence != "complete" and self.fill not in (0, None):
+            raise DataError(
+                f"an absent cell of {self.name or 'the result'} is worth {self.fill}, and scipy's are worth 0"
+                "; take .arrow() or .numpy()"
+            )
         coordinates, values = cells(self.batch)
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
 

@@ -18,9 +18,9 @@ from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole, chain, total_einsum
 from planner.dtypes import BOOL, REDUCES
 from planner.einsum import Input, Tensor
-from planner.errors import CatalogError, PlanError, ShapeError, UnsupportedError
+from planner.errors import CatalogError, DataError, PlanError, ShapeError, UnsupportedError
 from planner.node import rewrite
-from planner.request import Request
+from planner.request import Request, check_cuts
 from planner.scalar import Call, Const, Expr, Value
 from planner.scalar_text import parse
 from planner.scalar_types import typed
@@ -81,14 +81,22 @@ class Session:
         """
         if duplicates not in ("refuse", "sum"):
             raise ShapeError(f"duplicates is 'refuse' or 'sum', got {duplicates!r}")
-        storage = Storage(dict(parts or {}), dict(tile or {}), dense)
+        if not isinstance(fill, bool | int | float):
+            raise DataError(f"the fill of {name!r} is a number, got {fill!r}")
+        parts, tile = {} if parts is None else parts, {} if tile is None else tile
+        check_cuts(parts, tile)
+        storage = Storage(parts, tile, dense)
         return self.store(create_relation(name, data, labels, val, fill, storage, duplicates == "sum"), replace)
 
     def store(self, relation: Relation, replace: bool = False) -> Relation:
         """Put a finished relation into the catalog."""
+        if not isinstance(relation.name, str) or not relation.name:
+            raise CatalogError(f"a relation is called by a word, got {relation.name!r}")
         taken = next((n for n in self._relations if n == relation.name), None)
         if taken is not None and not replace:
-            raise CatalogError(f"relation {relation.name!r} already exists; pass replace=True to overwrite it")
+            raise CatalogError(
+                f"relation {relation.name!r} already exists; pass replace=True, or write CREATE OR REPLACE TABLE"
+            )
         self._relations[relation.name] = relation
         return relation
 
@@ -187,7 +195,13 @@ class Session:
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
         if isinstance(operand, Query):
-            return Whole(_adopt(operand, used), 0 if operand.fill is None else operand.fill)
+            node = _adopt(operand, used)
+            if operand.fill is None and not node.type.complete:
+                raise DataError(
+                    f"an einsum reads whole arrays, and absent cells of the operand {operand!r} have no value"
+                    "\n  store it first, as in query.to_table('name'), where an absent cell is worth 0"
+                )
+            return Whole(node, 0 if operand.fill is None else operand.fill)
         if isinstance(operand, str):
             relation = self.relation(operand)
         else:
@@ -208,15 +222,17 @@ class Session:
         unknown = sorted(set(options) - {"engine", "devices", "parts", "tile", "placement"})
         if unknown:
             raise TypeError(f"no option {unknown[0]!r}; options are engine, devices, parts, tile, placement")
-        default_devices = None if "engine" in options else self._devices
-        engine = choose_engine(options.get("engine", self._engine), options.get("devices", default_devices))
+        default, devices = self._engine, None if "engine" in options else self._devices
+        if "devices" in options:  # what the query says wins over what the session was opened with
+            default, devices = self._engine.partition(":")[0], options["devices"]
+        engine = choose_engine(options.get("engine", default), devices)
         if options.get("placement") and engine.name != "host":
             raise PlanError(f"placement= belongs to host devices; engine {engine.name!r} has none")
         request = Request(
             devices=engine.devices,
-            parts=dict(options.get("parts") or {}),
-            tile=dict(options.get("tile") or {}),
-            placement=dict(options.get("placement") or {}),
+            parts={} if options.get("parts") is None else options["parts"],
+            tile={} if options.get("tile") is None else options["tile"],
+            placement={} if options.get("placement") is None else options["placement"],
         )
         return Query(self, node, labels, dict(used), engine, request, fill)
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys, settled, widened
 from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, narrowed, present_only
-from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge
+from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge, neutral
 from gpu_exec.structure import Pairs
 from planner import program as p
-from planner.dtypes import BY_NAME, identity
 from planner.placement import Placement
 from planner.program import Step
 from planner.relation_type import Label, RelationType
@@ -193,7 +192,7 @@ class _Accumulator:
 def segment_reduce(reduce: str, values: Array, mask: Array | None, first: Array) -> tuple[Array, Array | None]:
     """Reduce runs of rows, each from `first[i]` to the next."""
     if mask is not None and reduce != "sum":
-        values = np.where(mask, values, values.dtype.type(identity(reduce, BY_NAME[values.dtype.name])))
+        values = np.where(mask, values, np.asarray(neutral(reduce, values.dtype), values.dtype))
     with np.errstate(all="ignore"):
         if values.dtype.kind in "iO" and reduce in ("sum", "prod"):
             reduced = _reduce_integers(reduce, values, first)

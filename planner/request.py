@@ -31,10 +31,20 @@ class Request:
     def __post_init__(self) -> None:
         if self.devices < 1:
             raise PlanError(f"a plan wants at least one device, got {self.devices}")
-        for what, given in (("parts", self.parts), ("tile", self.tile)):
-            for label, n in given.items():
-                if n < 1:
-                    raise PlanError(f"{what} of label {label!r} must be at least 1, got {n}")
-        both = sorted(set(self.parts) & set(self.tile))
-        if both:
-            raise PlanError(f"label {both[0]!r} is given both parts and a tile; give one")
+        check_cuts(self.parts, self.tile)
+        if not isinstance(self.placement, Mapping) or not all(isinstance(p, str) for p in self.placement.values()):
+            raise PlanError(f"placement is {{node: text}}, as in {{'e1': 'Sharded(i)'}}, got {self.placement!r}")
+
+
+def check_cuts(parts: object, tile: object) -> None:
+    """Refuse what is no {label: count} with counts of at least 1, and a label that is given both."""
+    for what, given in (("parts", parts), ("tile", tile)):
+        if not isinstance(given, Mapping):
+            raise PlanError(f"{what} is {{label: n}}, as in {{'i': 4}}, got {given!r}")
+        for label, n in given.items():
+            if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+                raise PlanError(f"{what} of label {label!r} must be at least 1, a whole number, got {n!r}")
+    assert isinstance(parts, Mapping) and isinstance(tile, Mapping)
+    both = sorted(set(parts) & set(tile))
+    if both:
+        raise PlanError(f"label {both[0]!r} is given both parts and a tile; give one")

@@ -678,3 +678,17 @@ def test_partial_sums_may_leave_int64_and_come_back(options: dict[str, Any], wid
         db.create("A", np.repeat(np.abs(column)[:, None], wide, axis=1), labels="i k", dense=dense, replace=True)
         with pytest.raises(OverflowError):
             db.sql(text, **options).run()
+
+
+@pytest.mark.parametrize("engine", ["host:1", "host:2", "duckdb", "reference"])
+@pytest.mark.parametrize("reduce", ["min", "max"])
+def test_least_and_largest_values_beyond_int64_are_no_identity(engine: str, reduce: str) -> None:
+    a = np.array([[2**40, 2**41]])
+    with es.connect(engine=engine) as db:
+        with pytest.raises(OverflowError):
+            db.einsum("ab,ab->a", a, a, reduce=reduce).run()
+        with pytest.raises(OverflowError):
+            db.einsum("ab,ab->a", a, -a, reduce=reduce).run()
+        mixed = np.array([[2**40, 3]])
+        if reduce == "min":
+            assert db.einsum("ab,ab->a", mixed, mixed, reduce=reduce).numpy().tolist() == [9]

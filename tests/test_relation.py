@@ -324,3 +324,55 @@ def test_an_operand_keeps_its_identity(db: es.Session) -> None:
     db.create("operand1", tens, replace=True)
     assert db.einsum("i,i->", "operand1", older).numpy() == 60
     assert db.einsum("i,i->", older, "operand1").numpy() == 60
+
+
+@pytest.mark.parametrize("name", ["", 5, None])
+def test_a_relation_is_called_by_a_word(name: Any) -> None:
+    with es.connect() as db, pytest.raises(es.errors.CatalogError, match="called by a word"):
+        db.create(name, np.zeros(2), labels="i")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": {"i": 0}}, "at least 1, a whole number, got 0"),
+        ({"parts": {"i": 1.5}}, "a whole number, got 1.5"),
+        ({"parts": 2}, "parts is .label: n."),
+        ({"parts": {"i": 2}, "tile": {"i": 1}}, "both parts and a tile"),
+        ({"fill": "x"}, "is a number, got 'x'"),
+    ],
+)
+def test_storage_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with es.connect() as db, pytest.raises(es.errors.EinsqlError, match=message):
+        db.create("A", np.zeros(2), labels="i", **options)
+
+
+@pytest.mark.parametrize("devices", [2.5, True, 0, "many"])
+def test_devices_are_a_whole_number(devices: Any) -> None:
+    with pytest.raises(es.errors.PlanError):
+        es.connect(devices=devices)
+
+
+def test_the_devices_of_a_query_win_over_those_of_the_session() -> None:
+    with es.connect(engine="host:2") as db:
+        query = db.einsum("i->", np.arange(6), devices=3)
+        query.run()
+        assert query.stats is not None and query.stats.engine == "host:3"
+
+
+def test_scipy_refuses_absent_cells_that_are_not_zero() -> None:
+    with es.connect() as db:
+        db.create("G", {"a": [0, 1], "b": [0, 1], "val": [1.0, 2.0]}, labels="a=2 b=2")
+        query = db.einsum("ij->ij", "G", combine="x0 + 1")
+        np.testing.assert_array_equal(query.numpy(), [[2, 1], [1, 3]])
+        with pytest.raises(es.errors.DataError, match="worth 1.0, and scipy's are worth 0"):
+            query.scipy()
+
+
+def test_an_einsum_does_not_guess_what_absent_cells_of_a_sql_result_are_worth() -> None:
+    with es.connect() as db:
+        db.create("G", {"a": [0, 1], "b": [0, 1], "val": [1.0, 2.0]}, labels="a=2 b=2", fill=np.inf)
+        whole = db.sql("SELECT a, b, val FROM G")
+        with pytest.raises(es.errors.DataError, match="absent cells of the operand"):
+            db.einsum("ij->i", whole, reduce="min")
+        np.testing.assert_array_equal(db.einsum("ij->i", "G", reduce="min").numpy(), [1, 2])

@@ -10,7 +10,7 @@ from einsql.sql.elementwise import elementwise_or_einsum
 from einsql.sql.errors import refuse
 from einsql.sql.names import LabelColumn, ValueColumn, same_name
 from einsql.sql.scalars import ScalarReader
-from planner.dtypes import BOOL, INT64
+from planner.dtypes import BOOL, FLOAT64, INT64, DType
 from planner.einsum import Fill, Tensor
 from planner.errors import EinsqlError, SqlUnsupportedError
 from planner.scalar import Arg, Call, Cast, Const, Expr, LabelValue
@@ -138,7 +138,7 @@ class AggregateReader:
         where = _both(self.select.where, test)
         if name == "avg":
             return self._mean(combine, where)
-        if name in ("sum", "prod") and self._dtype_is_bool(combine):
+        if name in ("sum", "prod") and self._dtype(combine) == BOOL:
             combine = Cast(combine, INT64)  # SUM counts booleans
         return self._add(self.select.einsum(combine, name, self.kept, where))
 
@@ -151,16 +151,18 @@ class AggregateReader:
 
     def _mean(self, combine: Expr, where: Expr | None) -> Expr:
         """Sum over count, so that parts can be reduced apart; a mean of float32 stays float32, as a sum does."""
-        total = self.select.einsum(combine, "sum", self.kept, where)
-        one = Cast(Const(1), total.type.dtype if total.type.dtype.is_float else INT64)
+        dtype = self._dtype(combine)
+        if not dtype.is_float:
+            combine, dtype = Cast(combine, FLOAT64), FLOAT64
+        total, one = self.select.einsum(combine, "sum", self.kept, where), Cast(Const(1), dtype)
         return Call("div", (self._add(total), self._add(self.select.einsum(one, "sum", self.kept, where))))
 
     def _add(self, node: Tensor) -> Arg:
         self.parts.append(node)
         return Arg(len(self.parts) - 1)
 
-    def _dtype_is_bool(self, combine: Expr) -> bool:
-        return typed(combine, [source.table.node.type.dtype for source in self.select.scope.sources])[1] == BOOL
+    def _dtype(self, combine: Expr) -> DType:
+        return typed(combine, [source.table.node.type.dtype for source in self.select.scope.sources])[1]
 
     def _inside(self, node: exp.Expr) -> tuple[Expr, Expr | None]:
         """The argument of an aggregate, and the test of a CASE without ELSE, which leaves rows out."""

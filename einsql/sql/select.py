@@ -175,7 +175,7 @@ class SelectReader:
         """A condition, which must read labels only."""
         expr = ScalarReader(self.text, self.column).read(node)
         if args_of(expr):
-            message = "a condition in WHERE or ON reads labels only; values belong in a CASE of the select list"
+            message = "a condition in WHERE or ON reads labels only; to test a value, write CASE WHEN ... ELSE ... END"
             raise refuse(self.text, node, message, SqlUnsupportedError)
         return expr
 

@@ -19,7 +19,7 @@ from gpu_exec.kernels.expression import (
     narrowed,
     present_only,
 )
-from planner.dtypes import BOOL, DType, identity, reduce_dtype
+from planner.dtypes import BOOL, BY_NAME, INT64, DType, identity, reduce_dtype
 from planner.relation_type import Label
 from planner.scalar import Arg, Call, Expr, labels_of
 from planner.scalar_types import magnitude, typed
@@ -191,8 +191,10 @@ class JoinKernel:
         with np.errstate(all="ignore"):
             if self.dtype.name == "int64" and self._wide(operands, labels, terms):
                 wide = np.broadcast_to(exact_values(combine, operands, labels), shape)
-                exact = ufunc.reduce(wide, axis=inner, where=where, initial=start)
-                out = narrowed(np.asarray(exact, object))
+                exact = ufunc.reduce(wide, axis=inner, where=where, initial=neutral(self.reduce, wide.dtype))
+                present = None if mask is None else np.asarray(mask.any(axis=inner))
+                exact, present = _finish(np.asarray(exact, object), present, self.masked)
+                return narrowed(exact), present
             else:
                 values = evaluate(combine, operands, labels, self.combined, shape)
                 dtype = np.dtype(self.dtype.name) if self.reduce in ("sum", "prod") else None
@@ -206,6 +208,13 @@ class JoinKernel:
             )
             return bound > 1 and terms * math.log2(bound) >= 62
         return may_wrap(self.combine, operands, labels, terms if self.reduce == "sum" else 1)
+
+
+def neutral(reduce: str, dtype: np.dtype) -> int | float | bool:
+    """The identity of a reduction in a NumPy dtype; of Python integers, one that no value reaches."""
+    if dtype.kind == "O" and reduce in ("max", "min"):
+        return -(1 << 256) if reduce == "max" else 1 << 256
+    return identity(reduce, INT64 if dtype.kind == "O" else BY_NAME[dtype.name])
 
 
 def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> tuple[Array, Array | None]:
