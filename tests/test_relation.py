@@ -365,7 +365,7 @@ def test_scipy_refuses_absent_cells_that_are_not_zero() -> None:
         db.create("G", {"a": [0, 1], "b": [0, 1], "val": [1.0, 2.0]}, labels="a=2 b=2")
         query = db.einsum("ij->ij", "G", combine="x0 + 1")
         np.testing.assert_array_equal(query.numpy(), [[2, 1], [1, 3]])
-        with pytest.raises(es.errors.DataError, match="worth 1.0, and scipy's are worth 0"):
+        with pytest.raises(es.errors.DataError, match=r"worth 1\.0, and scipy's are worth 0"):
             query.scipy()
 
 
