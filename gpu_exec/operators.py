@@ -18,6 +18,7 @@ from planner.program import Step
 from planner.relation_type import Label, RelationType
 from planner.scalar import Expr, Value, labels_of
 from planner.scalar_text import text
+from planner.subscripts import Subscripts
 
 SMALL_BLOCK = 1 << 12  # cells of the label space below which pairs are stacked rather than taken one by one
 
@@ -55,15 +56,16 @@ def _pieces(group: Array, op: p.Join, operands: Sequence[Batch], pairs: Pairs) -
     """The pairs of one shape, as many at a time as a bounded label space holds; large blocks one by one."""
     first = [r[group[0]] for r in pairs.operands]
     shapes = [o.layout.shapes[o.layout.shape_class[row]] for o, row in zip(operands, first, strict=True)]
-    cells = max(_cells(op, shapes), 1)
+    cells = max(joined_cells(op.subscripts, shapes), 1)
     step = 1 if cells >= SMALL_BLOCK else MOST_CELLS // cells
     return (group[i : i + step] for i in range(0, len(group), step))
 
 
-def _cells(op: p.Join, shapes: Sequence[tuple[int, ...]]) -> int:
+def joined_cells(subscripts: Subscripts, shapes: Sequence[tuple[int, ...]]) -> int:
+    """Cells of the label space that blocks of these shapes span."""
     sizes = {
         label: n
-        for labels, shape in zip(op.subscripts.inputs, shapes, strict=True)
+        for labels, shape in zip(subscripts.inputs, shapes, strict=True)
         for label, n in zip(labels, shape, strict=True)
     }
     return int(np.prod(list(sizes.values()), dtype=np.int64))
@@ -103,7 +105,8 @@ def _pick(stack: Array, at: Array) -> Array:
 
 
 class _Accumulator:
-    """Output rows under construction; the first partial result of a row is copied, later ones are reduced into it.
+    """Output rows under construction: the first partial result of a row is copied (taken over where the batch is that
+    one row), later ones are reduced into it.
 
     Every row is written at least once, since an output row is there because some pair is.
     """

@@ -76,10 +76,9 @@ def key_phase(program: Program, keys: Mapping[str, Array]) -> tuple[list[Structu
     found: list[Structure] = []
     counts: dict[int, Counts] = {}
     for step in program.steps:
-        structure = _structure(step, [found[a] for a in step.args], [program.steps[a] for a in step.args], keys)
-        counts[step.register] = _counts(
-            step, structure, [found[a] for a in step.args], [program.steps[a] for a in step.args]
-        )
+        args, arg_steps = [found[a] for a in step.args], [program.steps[a] for a in step.args]
+        structure = _structure(step, args, arg_steps, keys)
+        counts[step.register] = _counts(step, structure, args, arg_steps)
         found.append(structure)
     return found, counts
 
@@ -96,7 +95,7 @@ def _structure(step: Step, args: list[Structure], arg_steps: list[Step], keys: M
         case p.Scan():
             return _placed(keys[table_key(step)], step, devices)
         case p.Join():
-            return _join(step, step.op, args, arg_steps)
+            return _join(step, step.op, args)
         case p.Map():
             return Structure(args[0].keys, args[0].local)
         case p.Filter(_, where):
@@ -151,7 +150,7 @@ def _filter(type: RelationType, where: Expr, arg: Structure) -> Structure:
 # --------------------------------------------------------------------------------------------------------------- join
 
 
-def _join(step: Step, op: p.Join, args: list[Structure], arg_steps: list[Step]) -> Structure:
+def _join(step: Step, op: p.Join, args: list[Structure]) -> Structure:
     cuts = op.label_cuts
     rows, keys = _join_rows(op, args, cuts)
     if op.where is not None and all(cuts[label].is_cells for label in labels_of(op.where)):

@@ -31,7 +31,7 @@ from duckdb.func import PythonUDFType
 from einsql.duckdb.arena import Arena, Block
 from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only, to_int64
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
-from gpu_exec.operators import SMALL_BLOCK, segment_reduce
+from gpu_exec.operators import SMALL_BLOCK, joined_cells, segment_reduce
 from planner.dtypes import BY_NAME, DType, check_int64
 from planner.scalar import Arg, Call, Const, Expr, labels_of
 from planner.scalar_text import parse, text
@@ -252,7 +252,7 @@ def _group(call: _Call, operands: Rows) -> Block:
     alike = all(len({b.values.shape for b in blocks}) == 1 for blocks in operands)
     pieces = (
         [range(len(starts))]
-        if alike and _cells(call, operands) < SMALL_BLOCK
+        if alike and joined_cells(call.subscripts, [blocks[0].values.shape for blocks in operands]) < SMALL_BLOCK
         else [range(i, i + 1) for i in range(len(starts))]
     )
     out: tuple[Array, Array | None] | None = None
@@ -291,15 +291,6 @@ def _starts(subscripts: Subscripts, blocks: Sequence[Block]) -> dict[str, int]:
         for labels, block in zip(subscripts.inputs, blocks, strict=True)
         for label, first in zip(labels, block.origin, strict=True)
     }
-
-
-def _cells(call: _Call, operands: Rows) -> int:
-    sizes = {
-        label: n
-        for labels, blocks in zip(call.subscripts.inputs, operands, strict=True)
-        for label, n in zip(labels, blocks[0].values.shape, strict=True)
-    }
-    return int(np.prod(list(sizes.values()), dtype=np.int64))
 
 
 def _label_values(expr: Expr, labels: Labels, block: Block) -> dict[str, Array]:
