@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from einsql.relation import Array, Relation, cell_text
 from gpu_exec.batch import Batch, from_cells, from_dense, to_dense
+from gpu_exec.kernels.dtype import numpy_dtype
 from gpu_exec.kernels.expression import largest, to_int64
 from planner.cuts import Cut
-from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
+from planner.dtypes import BOOL, BY_NAME, DTYPES, INT64, DType
 from planner.errors import DataError, ShapeError, UnsupportedError
 from planner.relation_type import Label, RelationType, is_label
 from planner.scalar import Value
@@ -218,7 +219,7 @@ def _from_coordinates(
             f", the first {cell_text(labels, absent[0])}"
         )
     if complete and storage.dense is not False:
-        whole = np.zeros(shape, np.dtype(dtype.name))
+        whole = np.zeros(shape, numpy_dtype(dtype))
         whole[tuple(coordinates.T)] = values if shape else values[0]
         return from_dense(whole, RelationType(labels, storage.cuts(labels, shape), dtype))
     presence = "complete" if complete else "cells"
@@ -235,15 +236,10 @@ def _cell_cuts(shape: Sequence[int]) -> tuple[Cut, ...]:
 
 
 def _values(name: str, array: Array) -> tuple[Array, DType]:
-    """The values in a dtype of the type table; narrower integers widen exactly."""
-    kinds = {"bool": BOOL, "int64": INT64, "float32": FLOAT32, "float64": FLOAT64}
-    if array.dtype.name in kinds:
-        return array, kinds[array.dtype.name]
-    if array.dtype.kind in "iu" and array.dtype.itemsize < 8:
-        return array.astype(np.int64), INT64
-    raise UnsupportedError(
-        f"{name} has dtype {array.dtype}; supported are bool, integers up to int64, float32 and float64"
-    )
+    """The values in a dtype of the type table."""
+    if array.dtype.name in BY_NAME:
+        return array, BY_NAME[array.dtype.name]
+    raise UnsupportedError(f"{name} has dtype {array.dtype}; supported are {', '.join(d.name for d in DTYPES)}")
 
 
 def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
@@ -251,7 +247,7 @@ def _fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
     if fill is None:
         return None
     try:
-        value: Value = np.dtype(dtype.name).type(fill).item()
+        value: Value = numpy_dtype(dtype).type(fill).item()
     except (TypeError, ValueError, OverflowError):
         value = 0 if fill else 1  # no such value: unequal to fill
     if value != fill and not dtype.is_float:

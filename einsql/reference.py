@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
+from gpu_exec.kernels.dtype import numpy_dtype
 from planner.dtypes import BOOL, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
 from planner.errors import ExecutionError, IntegerOverflowError, PlanError
@@ -27,7 +29,8 @@ MOST_CELLS = 10**7
 
 @dataclass(frozen=True)
 class Total:
-    """A whole tensor: values (object for integers, float64, bool), which cells are present, and a rounding bound."""
+    """A whole tensor: values (object for integers, float64, complex128, bool), which cells are present, and a rounding
+    bound."""
 
     values: Array
     present: Array
@@ -39,7 +42,8 @@ class Total:
         if dtype == INT64:
             for value in values.reshape(-1):
                 check_int64(int(value), "a result")
-        return values.astype(dtype.name)
+        with np.errstate(over="ignore"):
+            return values.astype(numpy_dtype(dtype))
 
 
 def evaluate(graph: Tensor, inputs: Mapping[str, tuple[Array, Array]]) -> Total:
@@ -64,7 +68,7 @@ def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Ar
             grid = _grid(node.type.labels, node.type.extents)
             return _masked(*_scalar(expr, args, grid, node.type.dtype.eps, args[0].present), args[0].present)
         case Filter(_, where):
-            kept, _ = _scalar(where, [], _grid(node.type.labels, node.type.extents), 0.0)
+            kept, _ = _scalar(where, args, _grid(node.type.labels, node.type.extents), 0.0, args[0].present)
             return Total(args[0].values, args[0].present & np.broadcast_to(kept, args[0].present.shape), args[0].bound)
         case Fill(_, value):
             present = args[0].present
@@ -75,9 +79,14 @@ def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Ar
 
 
 def _widen(values: Array) -> Array:
-    if values.dtype == np.int64:
-        return values.astype(object)
-    return values.astype(np.float64) if values.dtype.kind == "f" else values
+    match values.dtype.kind:
+        case "b":
+            return values
+        case "i" | "u":
+            return values.astype(object)
+        case "c":
+            return values.astype(np.complex128)
+    return values.astype(np.float64)
 
 
 def _grid(labels: Labels, extents: Sequence[int]) -> dict[str, Array]:
@@ -108,7 +117,7 @@ def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
     for arg in spread:
         present = present & arg.present
     if node.where is not None:
-        present = present & np.broadcast_to(_scalar(node.where, [], grid, 0.0)[0], shape)
+        present = present & np.broadcast_to(_scalar(node.where, spread, grid, 0.0, present)[0], shape)
     values, bound = (
         np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps, present)
     )
@@ -143,7 +152,7 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
     axes = tuple(range(len(node.subscripts.output), values.ndim))
     dtype = node.type.dtype
     start = identity(str(node.reduce), dtype)
-    if dtype == INT64 and node.reduce in ("max", "min"):  # one that no Python integer reaches
+    if dtype.is_int and node.reduce in ("max", "min"):  # one that no Python integer reaches
         start = -(1 << 256) if node.reduce == "max" else 1 << 256
     ufunc = {
         "sum": np.add,
@@ -152,19 +161,24 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
         "min": np.minimum,
         "any": np.logical_or,
         "all": np.logical_and,
+        "fsum": np.add,
     }[str(node.reduce)]
     if node.combined_dtype == BOOL and dtype == INT64:
         values = values.astype(object)
     filled = np.where(present, values, start)
     with np.errstate(all="ignore"):
-        out = np.asarray(ufunc.reduce(filled, axis=axes, initial=start))
+        out = (
+            _fsum(filled, axes) if node.reduce == "fsum" else np.asarray(ufunc.reduce(filled, axis=axes, initial=start))
+        )
         errors = np.where(present, bound, 0)
         if node.reduce in ("max", "min"):
             error = errors.max(axis=axes, initial=0)
-        elif dtype.is_float and node.reduce == "sum":
+        elif node.reduce == "fsum":
+            error = errors.sum(axis=axes) + dtype.eps * np.abs(out)
+        elif not dtype.is_exact and node.reduce == "sum":
             terms = math.prod(values.shape[axis] for axis in axes)
             error = errors.sum(axis=axes) + terms * dtype.eps * np.abs(np.where(present, values, 0)).sum(axis=axes)
-        elif dtype.is_float:
+        elif not dtype.is_exact:
             relative = np.where(filled != 0, errors / np.abs(np.where(filled != 0, filled, 1)), 0)
             error = np.abs(out) * (relative.sum(axis=axes) + math.prod(values.shape) * dtype.eps)
         else:
@@ -172,22 +186,36 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
     return Total(out, np.asarray(present.any(axis=axes)), np.nan_to_num(np.asarray(error, float)))
 
 
+def _fsum(values: Array, axes: tuple[int, ...]) -> Array:
+    """Exactly rounded sums over the last axes."""
+    kept = values.shape[: values.ndim - len(axes)]
+    rows = values.reshape(math.prod(kept), math.prod(values.shape[len(kept) :]))
+    sums = [math.fsum(row) if np.isfinite(row).all() else float(row.sum()) for row in rows.astype(float)]
+    return np.array(sums, float).reshape(kept)
+
+
 # ------------------------------------------------------------------------------------------------- scalar expressions
 
 Pair = tuple[Array, Array]  # value, rounding bound
 
 
+def _inexact(a: Array) -> Array:
+    return np.asarray(a, complex if a.dtype.kind == "c" else float)
+
+
 def _alike(a: Array, b: Array) -> tuple[Array, Array]:
     """Both branches of a case; a float beside a Python integer would make an array of objects."""
-    return (np.asarray(a, float), np.asarray(b, float)) if "f" in (a.dtype.kind, b.dtype.kind) else (a, b)
+    kinds = {a.dtype.kind, b.dtype.kind}
+    kind = complex if "c" in kinds else float
+    return (np.asarray(a, kind), np.asarray(b, kind)) if kinds & {"f", "c"} else (a, b)
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": lambda a, b: np.true_divide(np.asarray(a, float), np.asarray(b, float)),
-    "pow": lambda a, b: np.power(np.asarray(a, float), np.asarray(b, float)),
+    "div": lambda a, b: np.true_divide(_inexact(a), _inexact(b)),
+    "pow": lambda a, b: np.power(_inexact(a), _inexact(b)),
     "neg": lambda a: -a,
     "abs": np.abs,
     "sign": lambda a: (
@@ -195,6 +223,9 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     ),
     "min": np.minimum,
     "max": np.maximum,
+    "conj": np.conj,
+    "real": np.real,
+    "imag": lambda a: a.imag if a.dtype.kind == "c" else a * 0,
     "lt": lambda a, b: (a < b).astype(bool),
     "le": lambda a, b: (a <= b).astype(bool),
     "gt": lambda a, b: (a > b).astype(bool),
@@ -208,15 +239,18 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
 }
 
 
-def _float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    return lambda a: function(np.asarray(a, float))
+def _function(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda a: function(_inexact(a))
 
 
-FUNCTIONS |= {name: _float(getattr(np, name)) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")}
 FUNCTIONS |= {
-    "rsqrt": _float(lambda a: 1 / np.sqrt(a)),
-    "sigmoid": _float(lambda a: 1 / (1 + np.exp(-a))),
-    "silu": _float(lambda a: a / (1 + np.exp(-a))),
+    name: _function(getattr(np, name)) for name in ("exp", "log", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
+}
+FUNCTIONS |= {
+    "erf": _function(lambda a: np.asarray(np.frompyfunc(math.erf, 1, 1)(a), float)),
+    "rsqrt": _function(lambda a: 1 / np.sqrt(a)),
+    "sigmoid": _function(lambda a: 1 / (1 + np.exp(-a))),
+    "silu": _function(lambda a: a / (1 + np.exp(-a))),
 }
 
 
@@ -266,18 +300,22 @@ def _scalar(
 def _cast(value: Array, dtype: DType) -> Array:
     if dtype == BOOL:
         return np.asarray(value != 0, bool)
-    if dtype == INT64:
-        return np.asarray(np.frompyfunc(_to_int, 1, 1)(np.rint(value) if value.dtype.kind == "f" else value), object)
-    return np.asarray(value, float)
+    if dtype.is_int:
+        whole = np.frompyfunc(lambda v: _to_int(v, dtype), 1, 1)
+        return np.asarray(whole(np.rint(value) if value.dtype.kind == "f" else value), object)
+    return np.asarray(value, complex if dtype.is_complex else float)
 
 
-def _to_int(value: float) -> int:
-    if not math.isfinite(value):
-        raise IntegerOverflowError(f"a cast to int64 meets {value}, which int64 cannot hold")
-    return check_int64(int(value), "a cast")
+def _to_int(value: float, dtype: DType) -> int:
+    low, high = dtype.range
+    if not math.isfinite(value) or not low <= int(value) <= high:
+        raise IntegerOverflowError(f"a cast to {dtype.name} meets {value}, which {dtype.name} cannot hold")
+    return int(value)
 
 
 def _size(value: Array) -> Array:
+    if value.dtype.kind == "c":
+        return np.abs(value)
     return np.zeros(value.shape) if value.dtype == bool else np.abs(np.asarray(value, float))
 
 
@@ -286,12 +324,13 @@ def _call(op: str, new: tuple[Pair, ...], eps: float) -> Pair:
     out = np.asarray(function(*values))
     if op == "case":
         return out, np.where(values[0], new[1][1], new[2][1])
-    if out.dtype.kind != "f":
+    if out.dtype.kind not in "fc":
         return out, np.zeros(out.shape)
     bound = eps * np.abs(out)
     for i, (value, error) in enumerate(new):
         if np.any(error):
-            moved = [function(*values[:i], value + sign * error, *values[i + 1 :]) for sign in (1, -1)]
-            off = np.fmax(*(np.abs(np.asarray(m, float) - out) for m in moved))
+            ways = (1, -1, 1j, -1j) if value.dtype.kind == "c" else (1, -1)
+            moved = [function(*values[:i], value + way * error, *values[i + 1 :]) for way in ways]
+            off = reduce(np.fmax, (np.abs(_inexact(np.asarray(m)) - out) for m in moved))
             bound = bound + np.where(np.isfinite(off), off, 0)
     return out, np.where(np.isfinite(bound), bound, 0)

@@ -10,26 +10,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from einsql.create import Storage, create_relation
+from einsql.einsum import einsum_of, read_call
 from einsql.engine import choose_engine
 from einsql.query import Query
 from einsql.relation import Relation
 from einsql.sql.names import Table
 from einsql.sql.reader import Catalog, read_sql
-from einsql.total import Whole, chain, total_einsum
-from planner.dtypes import BOOL, REDUCES
+from einsql.total import Whole
 from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, DataError, PlanError, ShapeError, UnsupportedError
 from planner.node import rewrite
 from planner.request import Request, check_cuts
-from planner.scalar import Call, Const, Expr, Value
-from planner.scalar_text import parse
-from planner.scalar_types import typed
-from planner.subscripts import Subscripts, parse_subscripts
+from planner.scalar import Value
 
 if TYPE_CHECKING:
     from einsql.duckdb.engine import DuckDBEngine
-
-COMBINES = ("mul", "add", "sub", "div", "min", "max")
 
 
 def connect(path: str | None = None, *, engine: str = "auto", devices: int | str | None = None) -> Session:
@@ -162,36 +157,34 @@ class Session:
         return query
 
     def einsum(
-        self, subscripts: str, *operands: Any, reduce: str = "sum", combine: str | None = None, **options: Any
+        self,
+        subscripts: Any,
+        *operands: Any,
+        reduce: str = "sum",
+        combine: str | None = None,
+        path: Any = None,
+        **options: Any,
     ) -> Query:
         """An einsum over relations read as total arrays: an absent cell has its relation's fill.
 
-        subscripts   "ij,jk->ik", or words in brackets: "[src dst],[dst c]->[src c]"
-        operands     names of relations, arrays, or queries
-        reduce       sum, prod, max, min, any or all; sum over booleans is any, as in NumPy
+        subscripts   "ij,jk->ik", "...ij,...jk->...ik", words in brackets "[src dst],[dst c]->[src c]", or NumPy's list
+                     form: db.einsum(A, [0, 1], B, [1, 2], [0, 2])
+        operands     names of relations, arrays, numbers, or queries
+        reduce       sum, prod, max, min, any, all, or fsum: the exactly rounded sum; sum over booleans is any, as in
+                     NumPy
         combine      mul, add, sub, div, min, max, or an expression over x0, x1, ... and labels: "abs(x0 - x1)"
+        path         in which order to contract: a list of index tuples as NumPy, opt_einsum and cotengra give it, or
+                     SSA pairs after the word "ssa"
         options      engine "host:4", devices 4, parts {label: n}, tile {label: n}, placement {node: "Sharded(i)"}
-        """
-        read = parse_subscripts(subscripts)
-        if len(read.inputs) != len(operands):
-            raise ShapeError(f"einsum {subscripts!r} names {len(read.inputs)} operands, got {len(operands)}")
-        if reduce not in REDUCES:
-            raise ShapeError(f"no reduce {reduce!r}; there are {', '.join(REDUCES)}")
-        used: dict[str, Relation] = {}
-        wholes = [self._whole(operand, used) for operand in operands]
-        expr = self._combine(combine, len(operands), wholes)
-        dtype = typed(expr, [w.node.type.dtype for w in wholes])[1]
-        if reduce in ("any", "all") and dtype != BOOL:
-            expr = Call("ne", (expr, Const(0)))
-        elif dtype == BOOL and reduce in ("sum", "prod"):
-            reduce = "any" if reduce == "sum" else "all"
-        result = total_einsum(wholes, Subscripts(read.inputs, read.output), expr, reduce)
-        return self._query(result.node, read.output, used, result.fill, options)
 
-    def _combine(self, combine: str | None, operands: int, wholes: list[Whole]) -> Expr:
-        if combine is None or combine in COMBINES:
-            return chain(combine or "mul", operands)
-        return parse(combine)
+        An axis of extent 1 is stretched as NumPy does it. An ellipsis that the output leaves out is summed over.
+        """
+        call = read_call(subscripts, operands, lambda name: name in self._relations)
+        used: dict[str, Relation] = {}
+        wholes = [self._whole(operand, used) for operand in call.operands]
+        read = call.subscripts([w.node.type.extents for w in wholes])
+        result = einsum_of(wholes, read, reduce, combine, path)
+        return self._query(result.node, read.output, used, result.fill, options)
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
         if isinstance(operand, Query):
@@ -248,6 +241,8 @@ def _called(relation: Relation, used: dict[str, Relation]) -> str:
 def _adopt(query: Query, used: dict[str, Relation]) -> Tensor:
     """The graph of an operand that is a query, its inputs called as this query calls them."""
     names = {name: _called(relation, used) for name, relation in query.relations.items()}
+    if all(name == called for name, called in names.items()):
+        return query.graph
 
     def rename(node: Tensor) -> Tensor:
         return (

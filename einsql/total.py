@@ -14,7 +14,7 @@ import numpy as np
 
 from gpu_exec.kernels.expression import compiled
 from planner.dtypes import BOOL, DType, identity
-from planner.einsum import Einsum, Fill, Tensor
+from planner.einsum import Einsum, Fill, Path, Tensor
 from planner.scalar import Arg, Call, Cast, Expr, Value, args_of, labels_of
 from planner.scalar_types import typed
 from planner.subscripts import Subscripts
@@ -38,8 +38,15 @@ class Whole:
     fill: Value
 
 
-def total_einsum(operands: Sequence[Whole], subscripts: Subscripts, combine: Expr, reduce: str) -> Whole:
-    """The einsum over total arrays, and the fill of its result."""
+def total_einsum(
+    operands: Sequence[Whole],
+    subscripts: Subscripts,
+    combine: Expr,
+    reduce: str,
+    where: Expr | None = None,
+    path: Path | None = None,
+) -> Whole:
+    """The einsum over total arrays, and the fill of its result: what the reduce gives over nothing."""
     checked, dtype = typed(combine, [w.node.type.dtype for w in operands])
     contracts = bool(subscripts.contracted)
     absent = [None if w.node.type.complete else _value_where_absent(checked, i, w.fill) for i, w in enumerate(operands)]
@@ -51,7 +58,7 @@ def total_einsum(operands: Sequence[Whole], subscripts: Subscripts, combine: Exp
         w.node if w.node.type.complete or a is not None else Fill(w.node, _in_dtype(w.fill, w.node.type.dtype))
         for w, a in zip(operands, absent, strict=True)
     )
-    node = Einsum(nodes, subscripts, combine, reduce if contracts else None)
+    node = Einsum(nodes, subscripts, combine, reduce if contracts else None, where, path)
     fill = identity(reduce, node.type.dtype) if contracts else next((a for a in absent if a is not None), 0)
     return Whole(node, fill)
 
@@ -79,12 +86,4 @@ def _value_where_absent(combine: Expr, index: int, fill: Value) -> Value | None:
 def _in_dtype(fill: Value, dtype: DType) -> Value:
     if dtype == BOOL:
         return bool(fill)
-    return float(fill) if dtype.is_float else fill
-
-
-def chain(op: str, operands: int) -> Expr:
-    """x0 op x1 op ..., left to right."""
-    expr: Expr = Arg(0)
-    for i in range(1, operands):
-        expr = Call(op, (expr, Arg(i)))
-    return expr
+    return complex(fill) if dtype.is_complex else float(fill.real) if dtype.is_float else fill

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpu_exec.kernels.dtype import numpy_dtype
+from gpu_exec.kernels.exact_sum import rounded
 from gpu_exec.kernels.expression import to_int64
 from planner.cuts import Cut
 from planner.errors import UnsupportedError
@@ -168,14 +170,14 @@ def empty_batch(type: RelationType, keys: Array, value: object = 0) -> Batch:
     layout = Layout.of(type, keys)
     counts = np.bincount(layout.shape_class, minlength=len(layout.shapes))
     sizes = [(int(n), *shape) for n, shape in zip(counts, layout.shapes, strict=True)]
-    dtype = np.dtype(type.dtype.name)
+    dtype = numpy_dtype(type.dtype)
     stacks = tuple(np.empty(size, dtype) if value is None else np.full(size, value, dtype) for size in sizes)
     masks = tuple(np.zeros(size, bool) for size in sizes) if type.presence == "cells" else None
     return Batch(type, keys, layout, stacks, masks)
 
 
 def widened(batch: Batch) -> Batch:
-    """The same rows with room for integers of any size; only partial results are kept so."""
+    """The same rows with room for integers of any size and exact sums; only partial results are kept so."""
     if all(stack.dtype == object for stack in batch.stacks):
         return batch
     return replace(batch, stacks=tuple(stack.astype(object) for stack in batch.stacks))
@@ -185,6 +187,8 @@ def settled(batch: Batch, what: str) -> Batch:
     """A final result in its own dtype; integers that int64 cannot hold are an error that names `what`."""
     if all(stack.dtype != object for stack in batch.stacks):
         return batch
+    if batch.type.dtype.is_float:
+        return replace(batch, stacks=tuple(rounded(stack) for stack in batch.stacks))
     return replace(batch, stacks=tuple(to_int64(stack, what) for stack in batch.stacks))
 
 
@@ -218,7 +222,7 @@ def to_dense(batch: Batch) -> tuple[Array, Array]:
         return batch.block(0), everywhere(type) if mask is None else mask
     if type.storage == "scalar" or all(c.is_cells for c in type.cuts):
         return _scatter_cells(batch)
-    array = np.zeros(type.extents, np.dtype(type.dtype.name))
+    array = np.zeros(type.extents, numpy_dtype(type.dtype))
     present = everywhere(type) if whole else np.zeros(type.extents, bool)
     for row in range(batch.rows):
         box = box_of(type, batch.keys[row])
@@ -248,7 +252,7 @@ def cells(batch: Batch) -> tuple[Array, Array]:
     """Coordinates [n, rank] and values [n] of the present cells, in row-major order of the whole tensor."""
     type = batch.type
     rank = len(type.labels)
-    found, values = [np.zeros((0, rank), np.int64)], [np.zeros(0, np.dtype(type.dtype.name))]
+    found, values = [np.zeros((0, rank), np.int64)], [np.zeros(0, numpy_dtype(type.dtype))]
     for c, stack in enumerate(batch.stacks):
         keys = batch.keys[batch.layout.shape_class == c]
         mask = np.ones(stack.shape, bool) if batch.masks is None else batch.masks[c]

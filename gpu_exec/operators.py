@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys, settled, widened
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, largest, narrowed, present_only
+from gpu_exec.kernels.expression import evaluate, evaluate_condition, largest, narrowed, present_only
 from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge, neutral
 from gpu_exec.structure import Pairs
 from planner import program as p
@@ -230,15 +230,16 @@ def map_rows(step: Step, expr: Expr, batch: Batch) -> Batch:
 
 
 def filter_rows(step: Step, where: Expr, batch: Batch, rows: Array | None) -> Batch:
-    """Keep the cells at which a condition holds; `rows` when the key phase has decided it."""
+    """Keep the cells at which a condition on value and labels holds; `rows` when the key phase has decided it."""
     if rows is not None:
         kept = batch.take(rows)
         return Batch(step.type, kept.keys, kept.layout, kept.stacks, kept.masks)
     stacks, masks = [], []
     for c, stack in enumerate(batch.stacks):
-        mask = np.broadcast_to(evaluate_labels(where, _label_values(batch, c, where)), stack.shape)
-        if batch.masks is not None:
-            mask = mask & batch.masks[c]
+        old = None if batch.masks is None else batch.masks[c]
+        safe, operands = present_only(where, [stack], old)
+        mask = np.broadcast_to(evaluate_condition(safe, operands, _label_values(batch, c, where)), stack.shape)
+        mask = mask if old is None else mask & old
         stacks.append(np.where(mask, stack, stack.dtype.type(0)))
         masks.append(np.ascontiguousarray(mask))
     return Batch(step.type, batch.keys, batch.layout, tuple(stacks), tuple(masks))

@@ -10,10 +10,11 @@ from gpu_exec.batch import Batch, linear_keys
 from gpu_exec.exchange import exchange
 from gpu_exec.metrics import Metrics
 from gpu_exec.operators import fill_rows, filter_rows, join, map_rows
-from gpu_exec.structure import Structure, keys_decide, table_key
+from gpu_exec.structure import Structure, table_key
 from gpu_exec.transport import Stopped, Transport
 from planner import program as p
 from planner.errors import EinsqlError, ExecutionError
+from planner.predicates import keys_decide
 from planner.program import Program, Step
 
 
@@ -66,7 +67,8 @@ class DeviceRun:
                 self.metrics.called(args[0].rows)
                 return map_rows(step, expr, args[0])
             case p.Filter(_, where):
-                batch = filter_rows(step, where, args[0], self._kept(step) if keys_decide(step.type, where) else None)
+                decided = keys_decide(where, step.type.label_cuts)
+                batch = filter_rows(step, where, args[0], self._kept(step) if decided else None)
                 self.metrics.called(batch.rows)
                 return batch
             case p.Fill(_, value):

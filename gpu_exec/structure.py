@@ -13,10 +13,11 @@ from itertools import product
 import numpy as np
 
 from gpu_exec.batch import Array, grid_keys, keys_of, linear_keys, starts_of
-from gpu_exec.kernels.expression import evaluate_labels
+from gpu_exec.kernels.expression import evaluate_condition
 from planner import program as p
 from planner.cuts import Cut
 from planner.placement import AnyPlacement, Listed, group_number
+from planner.predicates import conjunction, conjuncts, keys_decide
 from planner.program import Counts, Program, Step
 from planner.relation_type import Label, RelationType
 from planner.scalar import Expr, labels_of
@@ -129,18 +130,12 @@ def held_by(placement: AnyPlacement, keys: Array, counts: Sequence[int]) -> Arra
     return held
 
 
-def keys_decide(type: RelationType, where: Expr) -> bool:
-    """Whether a condition reads only labels that are cut to single cells."""
-    cuts = dict(zip(type.labels, type.cuts, strict=True))
-    return all(cuts[label].is_cells for label in labels_of(where))
-
-
 def _filter(type: RelationType, where: Expr, arg: Structure) -> Structure:
     """Rows of single cells that fail the condition are dropped here; masks decide within blocks."""
-    if not keys_decide(type, where):
+    if not keys_decide(where, type.label_cuts):
         return arg
     values = {label: arg.keys[:, type.labels.index(label)] for label in labels_of(where)}
-    kept = np.flatnonzero(np.broadcast_to(evaluate_labels(where, values), len(arg.keys)))
+    kept = np.flatnonzero(np.broadcast_to(evaluate_condition(where, (), values), len(arg.keys)))
     renumber = np.full(len(arg.keys), -1, np.int64)
     renumber[kept] = np.arange(len(kept))
     local = tuple(renumber[rows][renumber[rows] >= 0] for rows in arg.local)
@@ -153,9 +148,10 @@ def _filter(type: RelationType, where: Expr, arg: Structure) -> Structure:
 def _join(step: Step, op: p.Join, args: list[Structure]) -> Structure:
     cuts = op.label_cuts
     rows, keys = _join_rows(op, args, cuts)
-    if op.where is not None and all(cuts[label].is_cells for label in labels_of(op.where)):
-        values = {label: keys[label] for label in labels_of(op.where)}
-        kept = np.flatnonzero(np.broadcast_to(evaluate_labels(op.where, values), len(rows[0])))
+    decided = conjunction([part for part in conjuncts(op.where) if keys_decide(part, cuts)])
+    if decided is not None:
+        values = {label: keys[label] for label in labels_of(decided)}
+        kept = np.flatnonzero(np.broadcast_to(evaluate_condition(decided, (), values), len(rows[0])))
         rows, keys = [r[kept] for r in rows], {label: k[kept] for label, k in keys.items()}
     labels = op.subscripts.labels
     order = np.lexsort([keys[label] for label in reversed(labels)]) if labels else np.arange(len(rows[0]))

@@ -8,19 +8,22 @@ as a total array (einsum strings) inserts it wherever the two readings would dif
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
 
-from planner.dtypes import BOOL, DType, reduce_dtype
+from planner.dtypes import ADDITIVE, BOOL, DType, accumulator, reduce_dtype
 from planner.errors import ShapeError
 from planner.node import Node, postorder
+from planner.predicates import keeps_all
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Call, Expr, Value, args_of, labels_of
+from planner.scalar import Arg, Cast, Expr, Value, is_plain_product, labels_of, substitute
 from planner.scalar_text import text
 from planner.scalar_types import typed
 from planner.subscripts import Subscripts
+
+Path = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,9 @@ class Einsum(Tensor):
     """out[output] = reduce over the contracted labels of combine(operands), where the predicate on labels holds.
 
     combine    any scalar expression over the operands and over label values
-    reduce     sum, prod, max, min, any or all; None when no label is contracted
-    where      a condition on label values; None keeps every cell
+    reduce     sum, prod, max, min, any, all or fsum; None when no label is contracted
+    where      a condition on label values and operands; None keeps every cell
+    path       in which order to contract, in NumPy's linear form, as the caller wants it; None leaves it to the planner
     """
 
     operands: tuple[Tensor, ...]
@@ -86,20 +90,26 @@ class Einsum(Tensor):
     combine: Expr
     reduce: str | None
     where: Expr | None = None
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         self._check_axes()
-        combine, dtype = typed(self.combine, [operand.type.dtype for operand in self.operands])
+        dtypes = [operand.type.dtype for operand in self.operands]
+        combine, dtype = accumulated(self.combine, dtypes, self.reduce)
         object.__setattr__(self, "combine", combine)
         _check_labels(combine, self.extents, str(self.subscripts))
         if self.where is not None:
-            object.__setattr__(self, "where", _predicate(self.where, self.extents, str(self.subscripts)))
+            object.__setattr__(self, "where", _predicate(self.where, dtypes, self.extents, str(self.subscripts)))
         if self.reduce is None and self.subscripts.contracted:
             raise ShapeError(
                 f"einsum {self.subscripts} drops {', '.join(self.subscripts.contracted)} but names no reduce"
             )
         if self.reduce in ("any", "all") and dtype != BOOL:
             raise ShapeError(f"reduce {self.reduce!r} wants booleans, got {dtype.name}; compare first, as in x0 != 0")
+        if self.reduce in ("max", "min", "fsum") and dtype.is_complex:
+            raise ShapeError(
+                f"reduce {self.reduce!r} wants real numbers, got {dtype.name}; take abs, real or imag first"
+            )
 
     def _check_axes(self) -> None:
         sides = self.subscripts.inputs
@@ -151,7 +161,7 @@ class Einsum(Tensor):
             labels=output,
             extents=tuple(self.extents[label] for label in output),
             dtype=reduce_dtype(self.reduce, self.combined_dtype),
-            complete=self.where is None
+            complete=keeps_all(self.where, self.subscripts.contracted, self.extents)
             and all(operand.type.complete for operand in self.operands)
             and all(self.extents[label] for label in self.subscripts.contracted),
         )
@@ -169,7 +179,7 @@ class Einsum(Tensor):
     @property
     def is_contraction(self) -> bool:
         """The sum of the plain product of two operands: what BLAS computes."""
-        return self.reduce == "sum" and self.combine == Call("mul", (Arg(0), Arg(1))) and self.where is None
+        return self.reduce == "sum" and is_plain_product(self.combine) and self.where is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,13 +205,14 @@ class Map(Tensor):
 
 @dataclass(frozen=True, eq=False)
 class Filter(Tensor):
-    """The cells of `arg` at which a condition on labels holds; coordinates and extents stay."""
+    """The cells of `arg` at which a condition on labels and on the value, x0, holds; coordinates and extents stay."""
 
     arg: Tensor
     where: Expr
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "where", _predicate(self.where, self.arg.type.labels, self.arg.name))
+        t = self.arg.type
+        object.__setattr__(self, "where", _predicate(self.where, [t.dtype], t.labels, self.arg.name))
 
     @property
     def args(self) -> tuple[Tensor, ...]:
@@ -239,12 +250,21 @@ def _check_labels(expr: Expr, labels: Collection[Label], place: str) -> None:
         )
 
 
-def _predicate(expr: Expr, labels: Collection[Label], place: str) -> Expr:
-    done, dtype = typed(expr, [])
-    if dtype != BOOL or args_of(expr):
-        raise ShapeError(f"a predicate is a condition on labels, got {text(expr)}")
+def _predicate(expr: Expr, dtypes: Sequence[DType], labels: Collection[Label], place: str) -> Expr:
+    done, dtype = typed(expr, dtypes)
+    if dtype != BOOL:
+        raise ShapeError(f"a predicate is a condition, got {text(expr)} of dtype {dtype.name}")
     _check_labels(done, labels, place)
     return done
+
+
+def accumulated(combine: Expr, dtypes: Sequence[DType], reduce: str | None) -> tuple[Expr, DType]:
+    """`combine` typed, its narrow operands widened first where a sum or product accumulates it, and its dtype."""
+    done, dtype = typed(combine, dtypes)
+    if reduce not in ADDITIVE or dtype == BOOL or accumulator(dtype) == dtype:
+        return done, dtype
+    wide = {i: Cast(Arg(i), accumulator(d)) for i, d in enumerate(dtypes) if d != BOOL and accumulator(d) != d}
+    return typed(substitute(combine, wide), dtypes)
 
 
 def node_names(graph: Tensor) -> dict[Tensor, str]:

@@ -14,7 +14,7 @@ from planner.node import consumers, postorder
 from planner.placement import describe
 from planner.program import Counts, Program
 from planner.relation_type import RelationType
-from planner.scalar import Arg, Call, Const, Expr
+from planner.scalar import Const, Expr, is_plain_product
 from planner.scalar_text import text
 
 LONG_EXPRESSION = 40  # characters
@@ -115,10 +115,7 @@ def _describe(node: Tensor, names: dict[Tensor, str], legend: _Legend) -> str:
 
 def _combine(combine: Expr, operands: int) -> Expr | None:
     """None for the plain product of all operands, which need not be said."""
-    product: Expr = Arg(0)
-    for i in range(1, operands):
-        product = Call("mul", (product, Arg(i)))
-    return None if combine == product else combine
+    return None if is_plain_product(combine, operands) else combine
 
 
 class _Legend:

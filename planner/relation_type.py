@@ -27,7 +27,8 @@ PRESENCES = ("complete", "blocks", "cells")
 class RelationType:
     """Labels, cuts, dtype, storage class and presence of one relation.
 
-    storage   "scalar": every label is cut to single cells and the payload is a plain column; "block" otherwise
+    storage   "scalar": every label is cut to single cells and the payload is a plain column; "block" otherwise. Which
+              scalar rows are there may be known only after a run: presence "cells"
     """
 
     labels: tuple[Label, ...]
@@ -43,8 +44,8 @@ class RelationType:
             raise ShapeError(f"a relation names each label once, got {', '.join(self.labels)}")
         if self.storage == "scalar" and not all(c.is_cells for c in self.cuts):
             raise ShapeError(f"scalar storage wants every label cut to single cells: {self}")
-        if self.storage == "scalar" and self.presence == "cells":
-            raise ShapeError(f"scalar storage has no cell masks: {self}")
+        if self.storage == "scalar" and not self.dtype.sql:
+            raise ShapeError(f"no column holds {self.dtype.name}: {self}")
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -54,6 +55,10 @@ class RelationType:
     def counts(self) -> tuple[int, ...]:
         """Parts per label: the grid of possible keys."""
         return tuple(c.count for c in self.cuts)
+
+    @property
+    def label_cuts(self) -> dict[Label, Cut]:
+        return dict(zip(self.labels, self.cuts, strict=True))
 
     @property
     def possible_rows(self) -> int:
@@ -93,6 +98,11 @@ class RelationType:
         inside = " ".join(f"{_name(n)}={c}" for n, c in zip(self.labels, self.cuts, strict=True))
         rest = [self.storage] * (self.storage != "block") + [self.presence] * (self.presence != "complete")
         return " ".join([f"{self.dtype.short}[{inside}]", *rest])
+
+
+def cell_storage(dtype: DType) -> str:
+    """How rows of single cells are stored: as a plain column where DuckDB has one for the dtype."""
+    return "scalar" if dtype.sql else "block"
 
 
 _WRITABLE = re.compile(r"[^\s=\"\[\]:,.()'>-]+")

@@ -7,7 +7,7 @@ has none yet, or (a scan and what is computed from it row by row) takes the one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,8 +16,9 @@ from planner.dtypes import DType, reduce_dtype
 from planner.errors import PlanError
 from planner.node import Node
 from planner.placement import AnyPlacement, Placement
+from planner.predicates import keeps_all, keys_decide
 from planner.relation_type import Label, RelationType
-from planner.scalar import Expr, Value, labels_of
+from planner.scalar import Cast, Expr, Value, walk
 from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
@@ -115,23 +116,29 @@ class Join(Rel):
             labels=output,
             cuts=tuple(cut[label] for label in output),
             dtype=reduce_dtype(self.reduce, self.combined_dtype),
-            storage="scalar" if all(operand.type.storage == "scalar" for operand in self.operands) else "block",
+            storage=_storage([operand.type for operand in self.operands], self.combine, self.reduce),
             presence=self._presence(),
         )
 
     def _presence(self) -> str:
         types = [operand.type for operand in self.operands]
-        if any(t.presence == "cells" for t in types) or (self.where is not None and not self.keys_decide):
+        undecided = self.where is not None and not self.keys_decide and not self._keeps_all
+        if any(t.presence == "cells" for t in types) or undecided:
             return "cells"
-        nonempty = all(self.label_cuts[label].extent for label in self.subscripts.contracted)
-        return (
-            "complete" if self.where is None and nonempty and all(t.presence == "complete" for t in types) else "blocks"
-        )
+        extents = {label: cut.extent for label, cut in self.label_cuts.items()}
+        nonempty = all(extents[label] for label in self.subscripts.contracted)
+        all_there = nonempty and all(t.presence == "complete" for t in types)
+        return "complete" if all_there and self._keeps_all else "blocks"
+
+    @cached_property
+    def _keeps_all(self) -> bool:
+        extents = {label: cut.extent for label, cut in self.label_cuts.items()}
+        return keeps_all(self.where, self.subscripts.contracted, extents)
 
     @property
     def keys_decide(self) -> bool:
         """The predicate reads only labels that are cut to single cells, so the key phase decides it."""
-        return self.where is not None and cells_only(labels_of(self.where), self.label_cuts)
+        return self.where is not None and keys_decide(self.where, self.label_cuts)
 
     @property
     def flops(self) -> int:
@@ -163,18 +170,19 @@ class Map(RowWise):
 
     @cached_property
     def type(self) -> RelationType:
-        return replace(self.arg.type, dtype=typed(self.expr, [self.arg.type.dtype])[1])
+        dtype = typed(self.expr, [self.arg.type.dtype])[1]
+        return replace(self.arg.type, dtype=dtype, storage=_storage([self.arg.type], self.expr, None))
 
 
 @dataclass(frozen=True, eq=False)
 class Filter(RowWise):
-    """Keep the cells at which a condition on labels holds."""
+    """Keep the cells at which a condition on labels and on the value holds."""
 
     where: Expr
 
     @property
     def keys_decide(self) -> bool:
-        return cells_only(labels_of(self.where), dict(zip(self.arg.type.labels, self.arg.type.cuts, strict=True)))
+        return keys_decide(self.where, self.arg.type.label_cuts)
 
     @cached_property
     def type(self) -> RelationType:
@@ -235,5 +243,9 @@ def restrict(work: Placement, labels: Labels, side: Labels) -> Placement:
     return Placement(work.devices, axes)
 
 
-def cells_only(labels: Iterable[Label], cuts: dict[Label, Cut]) -> bool:
-    return all(cuts[label].is_cells for label in labels)
+def _storage(args: Sequence[RelationType], expr: Expr, reduce: str | None) -> str:
+    """Columns stay columns as long as DuckDB has a type for every value on the way."""
+    dtype = reduce_dtype(reduce, typed(expr, [t.dtype for t in args])[1])
+    inside = [part.dtype for part in walk(expr) if isinstance(part, Cast)]
+    columns = all(t.storage == "scalar" for t in args) and all(d.sql for d in (dtype, *inside))
+    return "scalar" if columns else "block"

@@ -1,6 +1,7 @@
 """The text of scalar expressions, and back. It is what programs print and what `combine=` takes:
 
-expr := x0 | x1 | ... | label | 2 | 2.5 | true | inf | nan | f32(expr) | expr + expr | exp(expr) | case(c, a, b) | ...
+expr := x0 | x1 | ... | label | 2 | 2.5 | 2j | true | inf | nan | f32(expr) | expr + expr | exp(expr)
+     | case(c, a, b) | ...
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def text(expr: Expr) -> str:
             case LabelValue(name):
                 return (name if _is_plain(name) else f"label({name!r})"), _ATOM
             case Const(value):
+                if isinstance(value, complex):
+                    return f"complex({value.real!r}, {value.imag!r})", _ATOM
                 word = str(value).lower() if isinstance(value, bool) else repr(value)
                 return word, _UNARY if word.startswith("-") else _ATOM
             case Cast(_, dtype):
@@ -68,7 +71,9 @@ _BIN: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Di
                          ast.Mod: "mod", ast.Pow: "pow"}  # fmt: skip
 _CMP: dict[type, str] = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 _NAMES: dict[str, Value] = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "pi": math.pi}
-_RESERVED = frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"where", "over"}  # the last two: program texts
+_RESERVED = (
+    frozenset(_NAMES) | frozenset(OPS) | frozenset(BY_NAME) | {"where", "over", "complex"}
+)  # where, over: program texts
 
 
 def _is_plain(name: str) -> bool:
@@ -86,7 +91,7 @@ def _from_ast(node: ast.expr, source: str) -> Expr:
         return _from_ast(child, source)
 
     match node:
-        case ast.Constant(value=bool() | int() | float() as value):
+        case ast.Constant(value=bool() | int() | float() | complex() as value):
             return Const(value)
         case ast.Name(id=name):
             return Const(_NAMES[name]) if name in _NAMES else Arg(int(name[1:])) if _is_arg(name) else LabelValue(name)
@@ -106,8 +111,16 @@ def _from_ast(node: ast.expr, source: str) -> Expr:
             return Call("case", (rec(test), rec(body), rec(orelse)))
         case ast.Call(func=ast.Name(id="label"), args=[ast.Constant(value=str() as name)], keywords=[]):
             return LabelValue(name)
+        case ast.Call(func=ast.Name(id="complex"), args=[real, imag], keywords=[]):
+            return _complex(rec(real), rec(imag), source)
         case ast.Call(func=ast.Name(id=name), args=[arg], keywords=[]) if name in BY_NAME:
             return Cast(rec(arg), BY_NAME[name])
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             return Call("case" if name == "where" else name, tuple(rec(a) for a in args))
     raise UnsupportedError(f"cannot read {ast.unparse(node)!r} in the scalar expression {source!r}")
+
+
+def _complex(real: Expr, imag: Expr, source: str) -> Const:
+    if not (isinstance(real, Const) and isinstance(imag, Const)) or isinstance(real.value, complex):
+        raise UnsupportedError(f"complex() takes two numbers in the scalar expression {source!r}")
+    return Const(complex(real.value, float(imag.value.real)))

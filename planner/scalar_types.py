@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.dtypes import BOOL, FLOAT64, INT64, DType, promote
+from planner.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64, DType, promote, real_dtype
 from planner.errors import ShapeError
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold, walk
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold, walk
 from planner.scalar_text import text
 
 
@@ -37,15 +37,26 @@ def typed(expr: Expr, arg_dtypes: Sequence[DType]) -> tuple[Expr, DType]:
             case LabelValue():
                 return _Typed(node, INT64, True)
             case Const(value):
-                dtype = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
+                dtype = constant_dtype(value)
                 return _Typed(node, dtype, dtype != BOOL)
             case Cast(_, dtype):
+                if new[0].dtype.is_complex and not dtype.is_complex:
+                    raise ShapeError(
+                        f"{text(new[0].expr)} is complex; take real(), imag() or abs() before {dtype.name}"
+                    )
                 return _Typed(Cast(new[0].expr, dtype), dtype, False)
             case Call(op, _):
                 return _type_call(op, new)
 
     result = fold(expr, rule)
     return result.expr, result.dtype
+
+
+def constant_dtype(value: Value) -> DType:
+    """The dtype of a literal that meets no tensor."""
+    if isinstance(value, bool):
+        return BOOL
+    return INT64 if isinstance(value, int) else FLOAT64 if isinstance(value, float) else COMPLEX128
 
 
 def _type_call(op: str, args: tuple[_Typed, ...]) -> _Typed:
@@ -58,18 +69,24 @@ def _type_call(op: str, args: tuple[_Typed, ...]) -> _Typed:
         return _Typed(Call(op, tuple(a.expr for a in args)), BOOL, False)
     values = args[1:] if rule == "case" else args
     dtype, weak = _common(values)
+    if dtype.is_complex and rule in ("sign", "order", "float", "int", "compare"):
+        raise ShapeError(f"{op} wants real numbers, got {dtype.name}; complex numbers have no order")
     if dtype == BOOL and op == "mul":
         return _Typed(Call("and", tuple(a.expr for a in args)), BOOL, False)
-    if dtype == BOOL and op in ("add", "sub", "neg", "abs", "sign"):
+    if dtype.is_exact and rule in ("arith", "size", "sign"):
         dtype = INT64
-    if rule == "float" and not dtype.is_float:
+    if rule in ("float", "analytic") and dtype.is_exact:
         dtype = FLOAT64
-    if rule == "int" and dtype != INT64:
-        raise ShapeError(f"{op} wants integers, got {dtype.name}")
+    if rule == "int":
+        if not dtype.is_int:
+            raise ShapeError(f"{op} wants integers, got {dtype.name}")
+        dtype = INT64
     cast = tuple(_cast(a, dtype) for a in values)
     if rule == "case":
         return _Typed(Call(op, (args[0].expr, *cast)), dtype, weak)
-    return _Typed(Call(op, cast), BOOL if rule == "compare" else dtype, weak and rule != "compare")
+    if rule in ("compare", "equal"):
+        return _Typed(Call(op, cast), BOOL, False)
+    return _Typed(Call(op, cast), real_dtype(dtype) if rule in ("size", "part") else dtype, weak)
 
 
 def _common(args: Sequence[_Typed]) -> tuple[DType, bool]:
@@ -79,9 +96,23 @@ def _common(args: Sequence[_Typed]) -> tuple[DType, bool]:
         return promote(*(a.dtype for a in args)), True
     dtype = promote(*strong)
     for a in args:
-        if a.weak and a.dtype.rank > dtype.rank and not (a.dtype.is_float and dtype.is_float):
-            dtype = a.dtype
+        if a.weak:
+            dtype = _weakly(dtype, a)
     return dtype, False
+
+
+def _weakly(dtype: DType, arg: _Typed) -> DType:
+    """The dtype of a tensor that meets a literal or a label value: its own wherever that can hold the other."""
+    if arg.dtype.is_complex:
+        return dtype if dtype.is_complex else COMPLEX128 if dtype.is_exact or dtype == FLOAT64 else COMPLEX64
+    if arg.dtype.is_float:
+        return FLOAT64 if dtype.is_exact else dtype
+    if dtype == BOOL:
+        return INT64
+    if isinstance(arg.expr, Const):
+        low, high = dtype.range if dtype.is_int else (0, 0)
+        return dtype if not dtype.is_int or low <= int(arg.expr.value.real) <= high else INT64
+    return INT64 if dtype.is_int else promote(dtype, FLOAT32) if dtype.is_float else dtype
 
 
 def _cast(arg: _Typed, dtype: DType) -> Expr:
@@ -89,7 +120,7 @@ def _cast(arg: _Typed, dtype: DType) -> Expr:
 
 
 def guarded(expr: Expr, where: Expr | None = None) -> Expr:
-    """`expr` with integer divisions and casts to int64 made harmless wherever their value is not taken.
+    """`expr` with integer divisions and casts to integers made harmless wherever their value is not taken.
 
     That is in the other branch of a `case`, and where the condition `where` is false; evaluators compute both branches
     and absent cells too.
@@ -113,14 +144,14 @@ def guarded(expr: Expr, where: Expr | None = None) -> Expr:
             return Call(op, tuple(new))
         case Cast(arg, dtype):
             inner = guarded(arg, where)
-            return Cast(inner if where is None or dtype != INT64 else Call("case", (where, inner, Const(0))), dtype)
+            return Cast(inner if where is None or not dtype.is_int else Call("case", (where, inner, Const(0))), dtype)
     return expr
 
 
 def _may_refuse(expr: Expr) -> bool:
     """Whether computing a value of `expr` may raise."""
     if isinstance(expr, Cast):
-        return expr.dtype == INT64 and not isinstance(expr.arg, Const)
+        return expr.dtype.is_int and not isinstance(expr.arg, Const)
     return isinstance(expr, Call) and expr.op in ("intdiv", "mod")
 
 
@@ -148,12 +179,12 @@ def _magnitude(node: Expr, new: tuple[int | None, ...], args: Sequence[int], lab
         case LabelValue(name):
             return labels[name]
         case Const(value):
-            return math.ceil(abs(value)) if math.isfinite(value) else None
+            return None if isinstance(value, complex) or not math.isfinite(value) else math.ceil(abs(value))
         case Cast():
             return new[0]
     assert isinstance(node, Call)
     known = [b for b in (new[1:] if node.op == "case" else new) if b is not None]
-    if OPS[node.op].rule in ("compare", "logic"):
+    if OPS[node.op].rule in ("compare", "equal", "logic"):
         return 1
     if len(known) < (2 if node.op == "case" else len(new)):
         return None

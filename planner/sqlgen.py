@@ -19,6 +19,7 @@ from planner.relation_type import Label, RelationType
 from planner.scalar import Arg, Call, Const
 from planner.scalar_text import text
 from planner.sqlgen_scalar import ScalarWriter, literal
+from planner.subscripts import Subscripts
 
 
 @dataclass(frozen=True)
@@ -240,13 +241,18 @@ class _Writer:
         if node.type.storage == "scalar":
             writer = ScalarWriter([_column("x0", "val")], keys, [node.arg.type.dtype])
             return query.select(*columns, _as(writer.write(node.expr), "val"))
+        if node.arg.type.storage == "scalar":  # no column holds the result
+            same = str(Subscripts((node.type.labels,), node.type.labels))
+            strings = [exp.Literal.string(s) for s in (same, text(node.expr), "", "0")]
+            value = _call("BLOCK_COMBINE", *strings, _column("x0", "val"), *(c.copy() for c in columns))
+            return query.select(*columns, _as(value, "block"))
         value = _call("BLOCK_MAP", _names(node.type), exp.Literal.string(text(node.expr)), _column("x0", "block"))
         return query.select(*columns, _as(value, "block"))
 
     def _filter(self, node: rel.Filter) -> exp.Select:
         query, columns, keys = self._rows(node)
         if node.type.storage == "scalar":
-            writer = ScalarWriter([], keys, [])
+            writer = ScalarWriter([_column("x0", "val")], keys, [node.type.dtype])
             return query.select(*columns, _column("x0", "val")).where(writer.write(node.where))
         value = _call("BLOCK_KEEP", _names(node.type), exp.Literal.string(text(node.where)), _column("x0", "block"))
         return query.select(*columns, _as(value, "block"))

@@ -14,7 +14,7 @@ from sqlglot import exp
 from planner.dtypes import BOOL, FLOAT64, INT64, DType, reduce_dtype
 from planner.relation_type import Label
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold
-from planner.scalar_types import typed
+from planner.scalar_types import constant_dtype, typed
 
 INFIX: dict[str, type[exp.Binary]] = {
     "+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "//": exp.IntDiv, "%": exp.Mod,
@@ -26,7 +26,8 @@ Written = tuple[exp.Expr, DType]
 
 
 def literal(value: Value, dtype: DType) -> exp.Expr:
-    """A literal in its dtype; never a DECIMAL."""
+    """A literal in its dtype; never a DECIMAL. No column is complex, so no literal is."""
+    assert not isinstance(value, complex)
     if isinstance(value, bool) or dtype == BOOL:
         return exp.Boolean(this=bool(value))
     if isinstance(value, float) and not math.isfinite(value):
@@ -79,10 +80,10 @@ class ScalarWriter:
             case LabelValue(name):
                 return self.keys[name].copy(), INT64
             case Const(value):
-                dtype = BOOL if isinstance(value, bool) else INT64 if isinstance(value, int) else FLOAT64
+                dtype = constant_dtype(value)
                 return literal(value, dtype), dtype
             case Cast(arg, dtype):
-                if isinstance(arg, Const) and not isinstance(arg.value, bool) and dtype.is_float:
+                if isinstance(arg, Const) and not isinstance(arg.value, bool | complex) and dtype.is_float:
                     return literal(float(arg.value), dtype), dtype
                 return _cast(new[0][0].copy(), dtype), dtype
             case Call(op, _):
@@ -100,13 +101,13 @@ class ScalarWriter:
         name = OPS[op].sql
         if name in INFIX:
             made: exp.Binary = INFIX[name](this=_paren(parts[0]), expression=_paren(parts[1]))
-            if OPS[op].rule == "compare":
+            if OPS[op].rule in ("compare", "equal"):
                 return (self._ieee(op, made, parts) if dtype.is_float else made), BOOL
             return made, dtype
         call: exp.Expr = exp.Anonymous(this=name, expressions=parts)
         if op == "min" and dtype.is_float:
             call = _nan_if(exp.Or(this=_isnan(parts[0]), expression=_isnan(parts[1])), call, dtype)
-        if op == "sign" or (OPS[op].rule == "float" and dtype != FLOAT64):
+        if op == "sign" or (OPS[op].rule in ("float", "analytic") and dtype != FLOAT64):
             call = _cast(call, dtype)
         return call, dtype
 
@@ -125,6 +126,8 @@ class ScalarWriter:
         if reduce in ("sum", "prod") and dtype == BOOL:
             value, dtype = _cast(value, INT64), INT64
         match reduce:
+            case "fsum":
+                return exp.Anonymous(this="EXACT_SUM", expressions=[exp.Anonymous(this="LIST", expressions=[value])])
             case "sum":
                 return (
                     _cast(exp.Anonymous(this="FSUM", expressions=[value]), out)

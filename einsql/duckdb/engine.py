@@ -17,6 +17,7 @@ from einsql.duckdb.arena import Arena, Block
 from einsql.duckdb.functions import Kernels
 from einsql.relation import Relation
 from gpu_exec.batch import Batch, empty_batch, from_cells, from_dense, grid_keys, linear_keys, starts_of
+from gpu_exec.kernels.dtype import numpy_dtype
 from planner.cuts import Cut
 from planner.errors import EinsqlError, ExecutionError, IntegerOverflowError
 from planner.relation_type import RelationType
@@ -112,7 +113,7 @@ def _keys(keys: np.ndarray) -> dict[str, pa.Array]:
 
 def _scan(batch: Batch, arena: Arena) -> pa.Table:
     if batch.type.storage == "scalar":
-        values = batch.stacks[0].reshape(-1) if batch.stacks else np.zeros(0, batch.type.dtype.name)
+        values = batch.stacks[0].reshape(-1) if batch.stacks else np.zeros(0, numpy_dtype(batch.type.dtype))
         return pa.table({**_keys(batch.keys), "val": pa.array(values)})
     starts = [starts_of(cut) for cut in batch.type.cuts]
     handles = []
@@ -131,7 +132,7 @@ def _grid(type: RelationType, arena: Arena) -> pa.Table:
     handles = []
     for key in keys:
         shape = type.block_shape(tuple(int(k) for k in key))
-        empty = np.zeros(shape, np.dtype(type.dtype.name))
+        empty = np.zeros(shape, numpy_dtype(type.dtype))
         handles.append(
             arena.put(Block(empty, np.zeros(shape, bool), tuple(int(s[k]) for s, k in zip(starts, key, strict=True))))
         )
@@ -171,7 +172,7 @@ def _result(
     keys = keys.astype(np.int64)
     payload = table.column("val" if type.storage == "scalar" else "block").to_numpy()
     if type.storage == "scalar":
-        return from_cells(keys, payload.astype(type.dtype.name), type)
+        return from_cells(keys, payload.astype(numpy_dtype(type.dtype)), type)
     order = np.argsort(linear_keys(keys, type.counts))
     return _assembled(type, keys[order], [arena.get(int(h)) for h in payload[order]])
 

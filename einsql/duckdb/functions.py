@@ -6,7 +6,7 @@
     BLOCK_MAP('t f', 'silu(x0)', block)         BLOCK_KEEP('t s', 's <= t', block)
     BLOCK_FILL('0', COALESCE(x.block, grid.block))
     BLOCK_RETILE(grid.block, LIST(block))       BLOCK_ASSEMBLE(grid.block, LIST(val), LIST(k0), LIST(k1))
-    INTEGER_PRODUCT(LIST(val))                  a value, no handle
+    INTEGER_PRODUCT(LIST(val))   EXACT_SUM(LIST(val))   ERF(val)                    values, no handles
 
 The strings of CONTRACT and BLOCK_COMBINE are subscripts, combine, predicate, and which operands are plain
 columns: `0 2` says that operands 0 and 2 are value columns, each followed by its key columns. Trailing empty strings
@@ -29,10 +29,12 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from einsql.duckdb.arena import Arena, Block
-from gpu_exec.kernels.expression import evaluate, evaluate_labels, present_only, to_int64
+from gpu_exec.kernels.dtype import dtype_of
+from gpu_exec.kernels.exact_sum import exact_terms, rounded
+from gpu_exec.kernels.expression import erf, evaluate, evaluate_condition, present_only, to_int64
 from gpu_exec.kernels.join import UFUNCS, JoinKernel, merge
 from gpu_exec.operators import SMALL_BLOCK, joined_cells, segment_reduce
-from planner.dtypes import BY_NAME, DType, check_int64
+from planner.dtypes import DType, check_int64
 from planner.scalar import Arg, Call, Const, Expr, labels_of
 from planner.scalar_text import parse, text
 from planner.scalar_types import typed
@@ -58,13 +60,11 @@ class Kernels:
             "BLOCK_KEEP": self._keep,
             "BLOCK_FILL": self._fill,
         }
-        functions |= {
-            "BLOCK_RETILE": self._retile,
-            "BLOCK_ASSEMBLE": self._assemble,
-            "INTEGER_PRODUCT": _integer_product,
-        }
-        for name, function in functions.items():
-            connection.create_function(name, self._parked(function), None, "BIGINT", type=ARROW, side_effects=True)
+        functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble}
+        plain = {"INTEGER_PRODUCT": (_integer_product, "BIGINT"), "EXACT_SUM": (_exact_sum, "DOUBLE")}
+        plain |= {"ERF": (_erf, "DOUBLE")}
+        for name, (function, result) in {**{n: (f, "BIGINT") for n, f in functions.items()}, **plain}.items():
+            connection.create_function(name, self._parked(function), None, result, type=ARROW, side_effects=True)
 
     def _parked(self, function: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
         """Keep the first error: DuckDB passes on its text only."""
@@ -123,7 +123,7 @@ class Kernels:
         self.arena.called(len(handles))
 
         def one(block: Block) -> Block:
-            checked, dtype = typed(tree, [BY_NAME[block.values.dtype.name]])
+            checked, dtype = typed(tree, [dtype_of(block.values)])
             safe, operands = present_only(checked, [block.values], block.mask)
             values = evaluate(safe, operands, _label_values(tree, names, block), dtype, block.values.shape)
             return Block(_zero_absent(values, block.mask), block.mask, block.origin)
@@ -136,7 +136,11 @@ class Kernels:
         self.arena.called(len(handles))
 
         def one(block: Block) -> Block:
-            kept = np.broadcast_to(evaluate_labels(tree, _label_values(tree, names, block)), block.values.shape)
+            checked, _ = typed(tree, [dtype_of(block.values)])
+            safe, operands = present_only(checked, [block.values], block.mask)
+            kept = np.broadcast_to(
+                evaluate_condition(safe, operands, _label_values(tree, names, block)), block.values.shape
+            )
             mask = kept if block.mask is None else kept & block.mask
             return Block(_zero_absent(block.values, mask), mask, block.origin)
 
@@ -190,6 +194,23 @@ def _integer_product(values: pa.Array) -> pa.Array:
     lists = _Lists(values)
     exact = [check_int64(math.prod(lists.row(i).tolist()), "a product") for i in range(len(values))]
     return pa.array(exact, pa.int64())
+
+
+def _exact_sum(values: pa.Array) -> pa.Array:
+    """The exactly rounded sum of each list."""
+    lists = _Lists(values)
+    return pa.array([_fsum(lists.row(i)) for i in range(len(values))], pa.float64())
+
+
+def _fsum(values: Array) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # infinities of both signs, or a partial sum beyond float64
+        return float(rounded(np.asarray(np.add.reduce(exact_terms(values)), object))[()])
+
+
+def _erf(values: pa.Array) -> pa.Array:
+    return pa.array(erf(_numpy(values)).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -246,7 +267,7 @@ def _numpy(column: pa.Array) -> Array:
 def _group(call: _Call, operands: Rows) -> Block:
     """The pairs of one output row: stacked when they are many and small, one by one otherwise."""
     masked = call.where is not None or any(b.mask is not None for blocks in operands for b in blocks)
-    dtypes = tuple(BY_NAME[blocks[0].values.dtype.name] for blocks in operands)
+    dtypes = tuple(dtype_of(blocks[0].values) for blocks in operands)
     kernel = _kernel(call, dtypes, masked)
     starts = [_starts(call.subscripts, [blocks[i] for blocks in operands]) for i in range(len(operands[0]))]
     alike = all(len({b.values.shape for b in blocks}) == 1 for blocks in operands)
@@ -260,7 +281,10 @@ def _group(call: _Call, operands: Rows) -> Block:
         part = _contract_rows(kernel, [[blocks[i] for i in piece] for blocks in operands], [starts[i] for i in piece])
         out = part if out is None else merge(str(call.reduce), *out, *part)
     assert out is not None
-    values = to_int64(out[0], f"{call.reduce} of {text(call.combine)}") if out[0].dtype == object else out[0]
+    values = out[0]
+    if values.dtype == object:
+        fsum = call.reduce == "fsum"
+        values = rounded(values) if fsum else to_int64(values, f"{call.reduce} of {text(call.combine)}")
     mask = None if out[1] is None or out[1].all() else out[1]
     return Block(np.asarray(values, order="C"), mask, tuple(starts[0][label] for label in call.subscripts.output))
 

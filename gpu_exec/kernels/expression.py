@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
+import scipy.special
 
+from gpu_exec.kernels.dtype import numpy_dtype
 from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
@@ -35,15 +37,22 @@ def _fmod(a: Array, b: Array) -> Array:
     return np.fmod(a, b)
 
 
-def to_int(a: Array) -> Array:
-    """Conversion to int64; floats round half to even, as in SQL, and never wrap."""
+def to_int(a: Array, dtype: DType) -> Array:
+    """Conversion to an integer dtype; floats round half to even, as in SQL, and nothing wraps."""
     a = np.asarray(a)
-    if a.dtype.kind != "f":
-        return a.astype(np.int64)
-    inside = (a >= -(2.0**63)) & (a < 2.0**63)
-    if not inside.all():
-        raise IntegerOverflowError(f"a cast to int64 meets {a[~inside].flat[0]}, which int64 cannot hold")
-    return np.rint(a).astype(np.int64)
+    low, high = dtype.range
+    exact = a if a.dtype.kind in "iubO" else np.rint(a.astype(np.float64))
+    inside = (exact >= low) & (exact <= high if exact.dtype.kind != "f" else exact < float(high + 1))
+    if not np.all(inside):
+        first = a[~np.asarray(inside, bool)].flat[0] if a.ndim else a[()]
+        raise IntegerOverflowError(f"a cast to {dtype.name} meets {first}, which {dtype.name} cannot hold")
+    return np.asarray(exact).astype(numpy_dtype(dtype))
+
+
+def erf(a: Array) -> Array:
+    """The error function, in float32 or float64."""
+    a = np.asarray(a)
+    return np.asarray(scipy.special.erf(a if a.dtype in (np.float32, np.float64) else a.astype(np.float32)))
 
 
 def _refuse_zero(b: Array) -> None:
@@ -71,26 +80,28 @@ def compiled(expr: Expr) -> Callable[[Sequence[Array], Mapping[str, Array]], Arr
                 return OPS[op].numpy.format(*new)
 
     source = f"lambda x, labels: {fold(guarded(expr), rule)}"
-    scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "to_int": to_int}
+    scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "to_int": to_int, "erf": erf}
     function: Callable[[Sequence[Array], Mapping[str, Array]], Array] = eval(source, scope)
     return function
 
 
 def _cast_text(arg: Expr, inner: str, dtype: DType, constants: list[object]) -> str:
     if isinstance(arg, Const):
-        constants.append(np.dtype(dtype.name).type(arg.value))
+        constants.append(numpy_dtype(dtype).type(arg.value))
         return f"c[{len(constants) - 1}]"
     if dtype == BOOL:
         return f"(np.asarray({inner}) != 0)"
-    return f"to_int({inner})" if dtype == INT64 else f"np.asarray({inner}).astype(np.{dtype.name})"
+    constants.append(dtype if dtype.is_int else numpy_dtype(dtype))
+    at = f"c[{len(constants) - 1}]"
+    return f"to_int({inner}, {at})" if dtype.is_int else f"np.asarray({inner}).astype({at})"
 
 
-def evaluate_labels(expr: Expr, labels: Mapping[str, Array]) -> Array:
-    """The value of an expression that reads labels only."""
+def evaluate_condition(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array]) -> Array:
+    """The value of a condition on operands and labels that broadcast; bool, broadcasting as they do."""
     with np.errstate(all="ignore"):
-        if may_wrap(expr, (), labels, 1):
-            return exact_values(expr, (), labels).astype(bool)
-        return np.asarray(compiled(expr)((), labels))
+        if may_wrap(expr, operands, labels, 1):
+            return exact_values(expr, operands, labels).astype(bool)
+        return np.asarray(compiled(expr)(operands, labels))
 
 
 def present_only(expr: Expr, operands: Sequence[Array], mask: Array | None) -> tuple[Expr, Sequence[Array]]:
@@ -111,12 +122,12 @@ def evaluate(
     with np.errstate(all="ignore"):
         if may_wrap(expr, operands, labels, 1):
             wide = np.broadcast_to(exact_values(expr, operands, labels), shape)
-            return to_int64(wide, text(expr)) if dtype == INT64 else wide.astype(dtype.name)
+            return to_int64(wide, text(expr)) if dtype == INT64 else wide.astype(numpy_dtype(dtype))
         if not labels_of(expr) and all(operands[i].shape == shape for i in args_of(expr)):
             flat = _in_chunks(expr, operands, dtype, shape)
             if flat is not None:
                 return flat
-        return np.broadcast_to(np.asarray(compiled(expr)(operands, labels), np.dtype(dtype.name)), shape)
+        return np.broadcast_to(np.asarray(compiled(expr)(operands, labels), numpy_dtype(dtype)), shape)
 
 
 def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]) -> Array | None:
@@ -124,7 +135,7 @@ def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple
     used = args_of(expr)
     if not used or not all(operands[i].flags.c_contiguous for i in used):
         return None
-    out = np.empty(shape, np.dtype(dtype.name))
+    out = np.empty(shape, numpy_dtype(dtype))
     flat_out = out.reshape(-1)
     flat = [o.reshape(-1) if i in used else o for i, o in enumerate(operands)]
     function = compiled(expr)
@@ -136,9 +147,9 @@ def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple
 
 def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
     """Whether summing `terms` values of an expression might leave int64 anywhere in it."""
-    if not labels_of(expr) and not any(operands[i].dtype == np.int64 for i in args_of(expr)):
+    if not labels_of(expr) and not any(operands[i].dtype.kind in "iu" for i in args_of(expr)):
         return False
-    bounds = [largest(o) if o.dtype in (np.int64, np.bool_) else 0 for o in operands]
+    bounds = [largest(o) if o.dtype.kind in "iub" else 0 for o in operands]
     bound = magnitude(expr, bounds, {name: largest(values) for name, values in labels.items()})
     return bound * max(terms, 1) >= 2**63
 
@@ -152,7 +163,7 @@ def largest(values: Array) -> int:
 
 def exact_values(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array]) -> Array:
     """The values of an integer expression as Python integers."""
-    wide = [o.astype(object) if o.dtype == np.int64 else o for o in operands]
+    wide = [o.astype(object) if o.dtype.kind in "iu" else o for o in operands]
     try:
         return np.asarray(
             compiled(_without_int_casts(expr))(wide, {k: v.astype(object) for k, v in labels.items()}), object
@@ -169,7 +180,7 @@ def _without_int_casts(expr: Expr) -> Expr:
     def rule(node: Expr, new: tuple[Expr, ...]) -> Expr:
         match node:
             case Cast(_, dtype):
-                return new[0] if dtype.name == "int64" else Cast(new[0], dtype)
+                return new[0] if dtype == INT64 else Cast(new[0], dtype)
             case Call(op, _):
                 return Call(op, new)
         return node

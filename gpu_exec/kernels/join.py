@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
 
 from gpu_exec.kernels.contract import contract
+from gpu_exec.kernels.dtype import dtype_of, numpy_dtype
+from gpu_exec.kernels.exact_sum import ZERO, exact_terms
 from gpu_exec.kernels.expression import (
     evaluate,
-    evaluate_labels,
+    evaluate_condition,
     exact_values,
     largest,
     may_wrap,
     narrowed,
     present_only,
 )
-from planner.dtypes import BOOL, BY_NAME, INT64, DType, identity, reduce_dtype
+from gpu_exec.kernels.rows import Masks, Rows
+from planner.dtypes import BOOL, INT64, DType, identity, reduce_dtype
+from planner.predicates import conjunction, determined
 from planner.relation_type import Label
-from planner.scalar import Arg, Call, Expr, labels_of
+from planner.scalar import Expr, is_plain_product, labels_of, substitute
 from planner.scalar_types import magnitude, typed
 from planner.subscripts import Labels, Subscripts
 
 Array = np.ndarray
-Masks = Sequence[Array | None]
 
 UFUNCS = {
     "sum": np.add,
@@ -35,54 +38,10 @@ UFUNCS = {
     "min": np.minimum,
     "any": np.logical_or,
     "all": np.logical_and,
+    "fsum": np.add,
 }
 
 MOST_CELLS = 1 << 22  # of the label space, evaluated at a time
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Stacked operands, and what belongs to them.
-
-    sides    per operand its labels, distinct
-    values   per operand [rows, *block], or [1, *block] for a block that all rows share
-    masks    the same in bool, None where every cell is present
-    starts   per label that is read, [rows] first coordinate
-    """
-
-    sides: tuple[Labels, ...]
-    values: Sequence[Array]
-    masks: Masks
-    starts: Mapping[Label, Array]
-
-    @property
-    def count(self) -> int:
-        return max((len(v) for v in self.values), default=1)
-
-    @cached_property
-    def sizes(self) -> dict[Label, int]:
-        pairs = zip(self.sides, self.values, strict=True)
-        return {label: n for labels, v in pairs for label, n in zip(labels, v.shape[1:], strict=True)}
-
-    def at(self, rows: slice) -> _Rows:
-        """Some of the rows."""
-
-        def pick(a: Array) -> Array:
-            return a if len(a) == 1 else a[rows]
-
-        masks = [None if m is None else pick(m) for m in self.masks]
-        return _Rows(self.sides, [pick(v) for v in self.values], masks, {k: pick(v) for k, v in self.starts.items()})
-
-    def part(self, label: Label, at: slice) -> _Rows:
-        """All rows, over a part of one label."""
-
-        def pick(a: Array, labels: Labels) -> Array:
-            return a[(slice(None), *(at if name == label else slice(None) for name in labels))]
-
-        values = [pick(v, labels) for v, labels in zip(self.values, self.sides, strict=True)]
-        masks = [None if m is None else pick(m, labels) for m, labels in zip(self.masks, self.sides, strict=True)]
-        starts = {name: first + at.start if name == label else first for name, first in self.starts.items()}
-        return _Rows(self.sides, values, masks, starts)
 
 
 @dataclass(frozen=True)
@@ -115,10 +74,22 @@ class JoinKernel:
 
     @cached_property
     def _plain_product(self) -> bool:
-        pair = self.where is None and len(self.dtypes) == 2 and self.dtypes[0] == self.dtypes[1]
-        if self.reduce == "any":
-            return pair and self.combine == Call("and", (Arg(0), Arg(1)))
-        return pair and self.reduce == "sum" and self.combine == Call("mul", (Arg(0), Arg(1))) and self.combined != BOOL
+        """Whether a matrix product computes it, once the operands are converted to one dtype."""
+        if self.where is not None or len(self.dtypes) != 2 or not is_plain_product(self.combine):
+            return False
+        if self.combined == BOOL:
+            return self.reduce == "any" and self.dtypes == (BOOL, BOOL)
+        return self.reduce == "sum" and all(d.is_exact or not self.combined.is_int for d in self.dtypes)
+
+    @cached_property
+    def _looked_up(self) -> tuple[dict[Label, Expr], JoinKernel]:
+        """Labels that the predicate gives as expressions of others, and the kernel that is left without them."""
+        whole = [i for i, d in enumerate(self.dtypes) if d.is_int]
+        found, rest = determined(self.where, self.subscripts.contracted, whole)
+        combine, where = substitute(self.combine, labels=found), conjunction(rest)
+        if where is not None:
+            where = substitute(where, labels=found)
+        return found, replace(self, combine=combine, where=where)
 
     def __call__(
         self, operands: Sequence[Array], masks: Masks, starts: Mapping[Label, Array]
@@ -136,20 +107,29 @@ class JoinKernel:
         seen = [
             None if m is None else _diagonal(m, labels) for m, labels in zip(masks, self.subscripts.inputs, strict=True)
         ]
-        rows = _Rows(sides, values, seen, starts)
-        if self._plain_product and _absence_is_zero(values, seen):
-            out = contract(values[0], values[1], sides[0], sides[1], self.subscripts.output)
+        rows = Rows(sides, values, seen, starts)
+        found, kernel = self._looked_up if self.where is not None else ({}, self)
+        for label, index in found.items():
+            rows = rows.looked_up(label, index)
+        return kernel._run(rows)
+
+    def _run(self, rows: Rows) -> tuple[Array, Array | None]:
+        if self._plain_product and _absence_is_zero(rows.values, rows.masks):
+            dtype = numpy_dtype(self.combined)
+            a, b = (v.astype(dtype, copy=False) for v in rows.values)
+            left, right = rows.sides
+            out = contract(a, b, left, right, self.subscripts.output)
             return out, self._presence(rows) if self.masked else None
         return self._general(rows)
 
-    def _presence(self, rows: _Rows) -> Array:
+    def _presence(self, rows: Rows) -> Array:
         """Where any combination of present cells exists."""
         full = [
             np.broadcast_to(np.True_, v.shape) if m is None else m for v, m in zip(rows.values, rows.masks, strict=True)
         ]
         return contract(full[0], full[1], rows.sides[0], rows.sides[1], self.subscripts.output)
 
-    def _general(self, rows: _Rows) -> tuple[Array, Array | None]:
+    def _general(self, rows: Rows) -> tuple[Array, Array | None]:
         """Over the whole label space where that is small, else piece by piece."""
         axes, sizes, count = self.subscripts.labels, rows.sizes, rows.count
         cells = math.prod(sizes[label] for label in axes)
@@ -159,17 +139,14 @@ class JoinKernel:
         if cells > MOST_CELLS and self.reduce is not None:
             return self._in_halves(rows, max(axes, key=lambda label: sizes[label]))
         shape = (count, *(sizes[label] for label in axes))
-        spread = [_spread(o, labels, axes) for o, labels in zip(rows.values, rows.sides, strict=True)]
-        present = [_spread(m, labels, axes) for m, labels in zip(rows.masks, rows.sides, strict=True) if m is not None]
-        coordinates = {
-            label: _coordinates(rows.starts[label], sizes[label], axes, label) for label in self.reads_labels
-        }
+        values, present = rows.spread(axes)
+        coordinates = rows.coordinates(sorted(self.reads_labels), axes)
         if self.where is not None:
-            present.append(evaluate_labels(self.where, coordinates))
+            present.append(evaluate_condition(self.where, values, coordinates))
         mask = reduce(np.logical_and, present, np.broadcast_to(np.True_, shape)) if present else None
-        return self._reduce(spread, coordinates, mask, shape)
+        return self._reduce(values, coordinates, mask, shape)
 
-    def _in_halves(self, rows: _Rows, label: Label) -> tuple[Array, Array | None]:
+    def _in_halves(self, rows: Rows, label: Label) -> tuple[Array, Array | None]:
         """One label in halves: side by side if the output has it, reduced if not."""
         half = rows.sizes[label] // 2
         parts = [self._general(rows.part(label, at)) for at in (slice(0, half), slice(half, None))]
@@ -195,9 +172,14 @@ class JoinKernel:
                 present = None if mask is None else np.asarray(mask.any(axis=inner))
                 exact, present = _finish(np.asarray(exact, object), present, self.masked)
                 return narrowed(exact), present
+            values = evaluate(combine, operands, labels, self.combined, shape)
+            if self.reduce == "fsum":
+                out = np.asarray(ufunc.reduce(exact_terms(values), axis=inner, where=where, initial=ZERO), object)
+            elif self.reduce in ("max", "min") and self.dtype.itemsize == 2 and self.dtype.is_float:
+                wide = values.astype(np.float32)  # NumPy has no loops of its own for the narrow floats
+                out = np.asarray(ufunc.reduce(wide, axis=inner, where=where, initial=start)).astype(values.dtype)
             else:
-                values = evaluate(combine, operands, labels, self.combined, shape)
-                dtype = np.dtype(self.dtype.name) if self.reduce in ("sum", "prod") else None
+                dtype = numpy_dtype(self.dtype) if self.reduce in ("sum", "prod") else None
                 out = np.asarray(ufunc.reduce(values, axis=inner, dtype=dtype, where=where, initial=start))
         return _finish(out, None if mask is None else np.asarray(mask.any(axis=inner)), self.masked)
 
@@ -214,7 +196,7 @@ def neutral(reduce: str, dtype: np.dtype) -> int | float | bool:
     """The identity of a reduction in a NumPy dtype; of Python integers, one that no value reaches."""
     if dtype.kind == "O" and reduce in ("max", "min"):
         return -(1 << 256) if reduce == "max" else 1 << 256
-    return identity(reduce, INT64 if dtype.kind == "O" else BY_NAME[dtype.name])
+    return identity(reduce, INT64 if dtype.kind == "O" else dtype_of(dtype))
 
 
 def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> tuple[Array, Array | None]:
@@ -241,7 +223,7 @@ def _absence_is_zero(values: Sequence[Array], masks: Masks) -> bool:
     """Absent cells are stored as zero; that annihilates unless the other operand holds NaN or infinity."""
     if all(m is None for m in masks):
         return True
-    return all(v.dtype.kind != "f" or bool(np.isfinite(v).all()) for v in values)
+    return all(v.dtype.kind in "iub" or bool(np.isfinite(v).all()) for v in values)
 
 
 def _diagonal(a: Array, labels: Labels) -> Array:
@@ -250,20 +232,6 @@ def _diagonal(a: Array, labels: Labels) -> Array:
     if len(axis) == len(labels):
         return a
     return np.einsum(a, [0, *(axis[label] for label in labels)], [0, *axis.values()])
-
-
-def _spread(a: Array, labels: Labels, axes: Labels) -> Array:
-    """`a` with its axes in the order of `axes`, and an extent of 1 wherever it lacks one."""
-    order = [axis for axis in axes if axis in labels]
-    moved = a.transpose(0, *(1 + labels.index(label) for label in order))
-    sizes = iter(moved.shape[1:])
-    return moved.reshape(len(a), *(next(sizes) if axis in labels else 1 for axis in axes))
-
-
-def _coordinates(start: Array, size: int, axes: Labels, label: Label) -> Array:
-    """Coordinates along `label`, [rows, 1, ..., size, ..., 1]."""
-    values = start[:, None] + np.arange(size)
-    return values.reshape(len(start), *(size if axis == label else 1 for axis in axes))
 
 
 def _finish(values: Array, mask: Array | None, masked: bool) -> tuple[Array, Array | None]:

@@ -28,7 +28,7 @@ def _key(node: Tensor) -> tuple[object, ...]:
         case Input():
             return ("input", node.name)
         case Einsum():
-            return ("einsum", node.operands, node.subscripts, node.combine, node.reduce, node.where)
+            return ("einsum", node.operands, node.subscripts, node.combine, node.reduce, node.where, node.path)
         case Map():
             return ("map", node.arg, node.expr)
         case Filter():

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from functools import reduce
 
-from planner.contraction_path import find_path
+from planner.contraction_path import find_path, in_pairs
 from planner.dtypes import BOOL, DType, identity
 from planner.einsum import Einsum, Map, Tensor
+from planner.errors import PlanError
 from planner.node import rewrite
-from planner.passes.push_predicates import conjunction, conjuncts
+from planner.predicates import conjunction, conjuncts, reads_values
 from planner.scalar import Arg, Call, Cast, Const, Expr, args_of, labels_of, substitute
 from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
 # reduce -> the combine that distributes over it, and the reduce whose identity is neutral for that combine.
 DISTRIBUTES = {"sum": ("mul", "prod"), "max": ("add", "sum"), "min": ("add", "sum"), "any": ("and", "all")}
+PRODUCTS = {False: ("mul", "prod"), True: ("and", "all")}  # of numbers, of booleans, where nothing is reduced
+MOST_AT_ONCE = 8  # operands of an element-wise product that one pass over memory combines
 
 Term = tuple[Tensor, Labels]
 
@@ -32,21 +37,36 @@ def order_contractions(graph: Tensor) -> Tensor:
 
 
 def _order(node: Einsum) -> Tensor:
-    if node.reduce not in DISTRIBUTES or node.is_contraction:
-        return node
-    op, neutral = DISTRIBUTES[node.reduce]
+    terms, op = _terms(node)
+    if terms is not None:
+        return _contract(node, terms, Call(op, (Arg(0), Arg(1))))
+    if node.path is not None and len(node.operands) > 2:
+        raise PlanError(
+            f"the path given for {node.name or node.subscripts} cannot be followed: {node.reduce or 'the combine'}"
+            " of its combine is no chain of products, one operand each\n  leave the path out"
+        )
+    return replace(node, path=None) if node.path is not None else node
+
+
+def _terms(node: Einsum) -> tuple[list[Term] | None, str]:
+    """The operands, factors and all, that a chain of one operator joins; None when the einsum stays whole."""
+    whole = node.reduce is None and len(node.operands) <= MOST_AT_ONCE and node.path is None
+    if whole or node.is_contraction or reads_values(node.where):
+        return None, ""
     dtype = node.combined_dtype
-    if (dtype == BOOL) != (op == "and"):
-        return node
+    if node.reduce is not None and node.reduce not in DISTRIBUTES:
+        return None, ""
+    op, neutral = PRODUCTS[dtype == BOOL] if node.reduce is None else DISTRIBUTES[node.reduce]
     factors = _factors(node, op)
-    if factors is None:
-        return node
+    if factors is None or (dtype == BOOL) != (op == "and") or (len(node.operands) == 2 and len(factors) < 2):
+        return None, ""
+    if typed(Call(op, (Arg(0), Arg(1))), [dtype, dtype])[1] != dtype:
+        return None, ""
     one = Const(identity(neutral, dtype))
-    terms = [
+    return [
         (_mapped(operand, labels, reduce(lambda a, b: Call(op, (a, b)), factors.get(i, [one])), dtype), labels)
         for i, (operand, labels) in enumerate(zip(node.operands, node.subscripts.inputs, strict=True))
-    ]
-    return _contract(node, terms, Call(op, (Arg(0), Arg(1))))
+    ], op
 
 
 def _factors(node: Einsum, op: str) -> dict[int, list[Expr]] | None:
@@ -67,7 +87,8 @@ def _factors(node: Einsum, op: str) -> dict[int, list[Expr]] | None:
 
 def _owner(node: Einsum, factor: Expr) -> int | None:
     wanted, args = labels_of(factor), args_of(factor)
-    for i, labels in enumerate(node.subscripts.inputs):
+    for i in sorted(args) or range(len(node.operands)):
+        labels = node.subscripts.inputs[i]
         if args <= {i} and wanted <= set(labels) and (not wanted or len(set(labels)) == len(labels)):
             return i
     return None
@@ -84,18 +105,30 @@ def _mapped(operand: Tensor, labels: Labels, factor: Expr, dtype: DType) -> Tens
 
 def _contract(node: Einsum, terms: list[Term], combine: Expr) -> Tensor:
     output = node.subscripts.output
-    pending = conjuncts(node.where) if node.where is not None else []
-    path = find_path([frozenset(labels) for _, labels in terms], frozenset(output), node.extents)
-    for step, (i, j) in enumerate(path):
-        (right, right_labels), (left, left_labels) = terms.pop(j), terms.pop(i)
+    pending = conjuncts(node.where)
+    sides = [frozenset(labels) for _, labels in terms]
+    path = (
+        find_path(sides, frozenset(output), node.extents)
+        if node.path is None
+        else in_pairs(list(node.path), sides, frozenset(output), node.extents)
+    )
+    readers = Counter(output) + Counter(label for side in sides for label in side)  # label -> who still needs it
+    readers += Counter(label for part in pending for label in labels_of(part))
+    steps_left = sum(len(step) == 2 for step in path)
+    for step in path:
+        if len(step) == 1:
+            terms.append(terms.pop(step[0]))
+            continue
+        (right, right_labels), (left, left_labels) = terms.pop(step[1]), terms.pop(step[0])
         here = dict.fromkeys([*left_labels, *right_labels])
-        now = [part for part in pending if labels_of(part) <= set(here)]
-        pending = [part for part in pending if part not in now]
-        needed = set(output).union(*(labels for _, labels in terms), *(labels_of(part) for part in pending))
-        last = step == len(path) - 1
-        kept = output if last else tuple(label for label in here if label in needed)
+        now = [part for part in pending if labels_of(part) <= here.keys()]
+        pending = [part for part in pending if part not in now] if now else pending
+        readers.subtract([*set(left_labels), *set(right_labels), *(label for p in now for label in labels_of(p))])
+        steps_left -= 1
+        kept = output if not steps_left else tuple(label for label in here if readers[label] > 0)
+        readers.update(kept)
         subscripts = Subscripts((left_labels, right_labels), kept)
         reduce_here = node.reduce if subscripts.contracted else None
-        name = node.name if last else ""
+        name = node.name if not steps_left else ""
         terms.append((Einsum((left, right), subscripts, combine, reduce_here, conjunction(now), name=name), kept))
     return terms[0][0]

@@ -1,12 +1,13 @@
-"""Filter early: a condition on the labels of one operand is a filter of that operand."""
+"""Filter early: a condition on the labels and the value of one operand is a filter of that operand."""
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import replace
 
 from planner.einsum import Einsum, Filter, Tensor
 from planner.node import rewrite
-from planner.scalar import Call, Expr, labels_of, substitute
+from planner.predicates import conjunction, conjuncts
+from planner.scalar import Arg, Expr, args_of, labels_of, substitute
 
 
 def push_predicates(graph: Tensor) -> Tensor:
@@ -27,34 +28,18 @@ def _push(node: Einsum) -> Tensor:
             kept.append(part)
             continue
         own, labels = operands[owner], node.subscripts.inputs[owner]
-        renamed = substitute(part, labels=dict(zip(labels, own.type.labels, strict=True)))
+        renamed = substitute(part, {owner: Arg(0)}, dict(zip(labels, own.type.labels, strict=True)))
         operands[owner] = Filter(own, renamed)
     if len(kept) == len(conjuncts(node.where)):
         return node
-    return Einsum(tuple(operands), node.subscripts, node.combine, node.reduce, conjunction(kept), name=node.name)
+    return replace(node, operands=tuple(operands), where=conjunction(kept))
 
 
 def _owner(node: Einsum, part: Expr) -> int | None:
-    """The operand whose labels, each once, are all that `part` reads."""
-    wanted = labels_of(part)
+    """The operand whose value and labels, each once, are all that `part` reads."""
+    wanted, args = labels_of(part), args_of(part)
     for i, labels in enumerate(node.subscripts.inputs):
-        if wanted and wanted <= set(labels) and len(set(labels)) == len(labels):
+        mine = args <= {i} and wanted <= set(labels)
+        if (wanted or args) and mine and len(set(labels)) == len(labels):
             return i
     return None
-
-
-def conjuncts(expr: Expr) -> list[Expr]:
-    """The parts of a chain of `and`, left to right."""
-    done, stack = [], [expr]
-    while stack:
-        here = stack.pop()
-        if isinstance(here, Call) and here.op == "and":
-            stack.extend(reversed(here.args))
-        else:
-            done.append(here)
-    return done
-
-
-def conjunction(parts: list[Expr]) -> Expr | None:
-    """The chain of `and` over `parts`; None for none."""
-    return reduce(lambda left, right: Call("and", (left, right)), parts) if parts else None

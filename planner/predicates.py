@@ -1,0 +1,167 @@
+"""Equality predicates that determine a label: shifts, slices, look-ups, splits and merges are joins on them.
+
+s == t + k       a shifted read: each (t, k) meets one s
+v == x0          a look-up: the value of operand 0 says which v is met
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import reduce
+
+from planner.cuts import Cut
+from planner.relation_type import Label
+from planner.scalar import Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
+
+Range = tuple[int, int]
+
+
+def conjuncts(expr: Expr | None) -> list[Expr]:
+    """The parts of a chain of `and`, left to right; none of None."""
+    done: list[Expr] = []
+    stack = [] if expr is None else [expr]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, Call) and here.op == "and":
+            stack.extend(reversed(here.args))
+        else:
+            done.append(here)
+    return done
+
+
+def conjunction(parts: list[Expr]) -> Expr | None:
+    """The chain of `and` over `parts`; None for none."""
+    return reduce(lambda left, right: Call("and", (left, right)), parts) if parts else None
+
+
+def solved(part: Expr, label: Label) -> Expr | None:
+    """The expression f for which `part` says label == f; None when `part` does not say so for whole numbers.
+
+    >>> from planner.scalar_text import parse, text
+    >>> text(solved(parse("t - 1 == s + k"), "s"))
+    't - 1 - k'
+    """
+    if not (isinstance(part, Call) and part.op == "eq"):
+        return None
+    left, right = part.args
+    if label not in labels_of(left):
+        left, right = right, left
+    if label not in labels_of(left) or label in labels_of(right):
+        return None
+    while left != LabelValue(label):
+        match left:
+            case Cast(arg, dtype) if dtype.is_int:
+                left = arg
+            case Call("neg", (arg,)):
+                left, right = arg, Call("neg", (right,))
+            case Call("add", (a, b)) if (label in labels_of(a)) != (label in labels_of(b)):
+                left, other = (a, b) if label in labels_of(a) else (b, a)
+                right = Call("sub", (right, other))
+            case Call("sub", (a, b)) if (label in labels_of(a)) != (label in labels_of(b)):
+                left, right = (a, Call("add", (right, b))) if label in labels_of(a) else (b, Call("sub", (a, right)))
+            case _:
+                return None
+    return right
+
+
+def determined(
+    where: Expr | None, contracted: Collection[Label], whole: Collection[int]
+) -> tuple[dict[Label, Expr], list[Expr]]:
+    """Contracted labels that an equality gives in terms of the others, and the conjuncts that are left.
+
+    whole    operands that hold integers: only their values can be coordinates
+    """
+    found: dict[Label, Expr] = {}
+    rest: list[Expr] = []
+    for part in conjuncts(where):
+        for label in sorted(labels_of(part) & set(contracted) - set(found)):
+            index = solved(part, label)
+            if index is None or not args_of(index) <= set(whole) or not _is_whole(index):
+                continue
+            if labels_of(index) & set(found) or any(label in labels_of(other) for other in found.values()):
+                continue  # one at a time: an index reads labels that are there
+            found[label] = index
+            break
+        else:
+            rest.append(part)
+    return found, rest
+
+
+def _is_whole(expr: Expr) -> bool:
+    """Whether an expression over whole numbers is one itself."""
+
+    def rule(node: Expr, new: tuple[bool, ...]) -> bool:
+        match node:
+            case Const(value):
+                return type(value) is int
+            case Cast(_, dtype):
+                return dtype.is_int and all(new)
+            case Call(op, _):
+                return op in ("add", "sub", "mul", "neg", "intdiv", "mod", "min", "max") and all(new)
+        return True
+
+    return fold(expr, rule)
+
+
+def bounds(expr: Expr, labels: Mapping[Label, Range]) -> Range | None:
+    """The range of an integer expression over labels, ends included; None where none is known."""
+
+    def rule(node: Expr, new: tuple[Range | None, ...]) -> Range | None:
+        match node:
+            case LabelValue(name):
+                return labels.get(name)
+            case Const(value) if type(value) is int:
+                return value, value
+            case Cast(_, dtype) if dtype.is_int:
+                return new[0]
+            case Call(op, _) if None not in new:
+                return _bounds(op, *(r for r in new if r is not None))
+        return None
+
+    return fold(expr, rule)
+
+
+def _bounds(op: str, a: Range, b: Range = (0, 0)) -> Range | None:
+    match op:
+        case "neg":
+            return -a[1], -a[0]
+        case "add":
+            return a[0] + b[0], a[1] + b[1]
+        case "sub":
+            return a[0] - b[1], a[1] - b[0]
+        case "mul":
+            ends = [x * y for x in a for y in b]
+            return min(ends), max(ends)
+        case "intdiv" if b[0] == b[1] > 0 and a[0] >= 0:
+            return a[0] // b[0], a[1] // b[0]
+        case "mod" if b[0] == b[1] > 0 and a[0] >= 0:
+            return (a[0], a[1]) if a[1] < b[0] else (0, b[0] - 1)
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case "max":
+            return max(a[0], b[0]), max(a[1], b[1])
+    return None
+
+
+def keeps_all(where: Expr | None, contracted: Collection[Label], extents: Mapping[Label, int]) -> bool:
+    """Whether a predicate on labels leaves every output cell at least one term: each conjunct gives a contracted label
+    a coordinate that is inside its extent for all values of the other labels."""
+    found, rest = determined(where, contracted, ())
+    if rest:
+        return False
+    ranges = {label: (0, extent - 1) for label, extent in extents.items()}
+    for label, index in found.items():
+        inside = bounds(index, ranges)
+        if inside is None or inside[0] < 0 or inside[1] >= extents[label]:
+            return False
+    return True
+
+
+def reads_values(where: Expr | None) -> bool:
+    """Whether a predicate reads operands, so that no key phase can decide it."""
+    return where is not None and bool(args_of(where))
+
+
+def keys_decide(where: Expr, cuts: Mapping[Label, Cut]) -> bool:
+    """Whether a condition reads no value, and only labels that are cut to single cells."""
+    return not reads_values(where) and all(cuts[label].is_cells for label in labels_of(where))
