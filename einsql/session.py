@@ -9,9 +9,11 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from einsql import builder
 from einsql.create import Storage, create_relation
 from einsql.einsum import einsum_of, read_call
 from einsql.engine import choose_engine
+from einsql.ones import ones
 from einsql.query import Query
 from einsql.relation import Relation
 from einsql.sql.names import Table
@@ -150,7 +152,11 @@ class Session:
             node = Input(used[name].type, name=name)
             return Table(node, node.type.labels)
 
-        statement = read_sql(text, Catalog(self.relations, find))
+        def everywhere(label: str, extent: int) -> Tensor:
+            relation = ones([label], [extent])
+            return Input(relation.type, name=_called(relation, used))
+
+        statement = read_sql(text, Catalog(self.relations, find, everywhere))
         query = self._query(statement.table.node, statement.table.labels, used, None, options)
         if statement.create is not None:
             query.to_table(statement.create, statement.replace)
@@ -185,6 +191,23 @@ class Session:
         read = call.subscripts([w.node.type.extents for w in wholes])
         result = einsum_of(wholes, read, reduce, combine, path)
         return self._query(result.node, read.output, used, result.fill, options)
+
+    def tensor(self, data: Any, labels: str | Sequence[str] | None = None) -> builder.Tensor:
+        """A lazy tensor with named labels, read as a total array: see `einsql.builder`.
+
+        data     the name of a relation, a query, a number, an array, or whatever else `create` takes
+        labels   names for its axes, in order; by default those that the relation or the query has
+        """
+        used: dict[str, Relation] = {}
+        if isinstance(data, str | Query):
+            whole = self._whole(data, used)
+            names = data.labels if isinstance(data, Query) else whole.node.type.labels
+            return builder.relabelled(builder.Tensor(self, whole, names, used), labels)
+        self._operands += 1
+        storage = Storage({}, {}, None)
+        relation = create_relation(f"operand{self._operands}", data, labels, None, 0, storage, False)
+        whole = Whole(Input(relation.type, name=_called(relation, used)), 0)
+        return builder.Tensor(self, whole, relation.labels, used)
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
         if isinstance(operand, Query):

@@ -17,7 +17,7 @@ from gpu_exec.kernels.expression import evaluate_condition
 from planner import program as p
 from planner.cuts import Cut
 from planner.placement import AnyPlacement, Listed, group_number
-from planner.predicates import conjunction, conjuncts, keys_decide
+from planner.predicates import conjunction, conjuncts, keys_decide, solved
 from planner.program import Counts, Program, Step
 from planner.relation_type import Label, RelationType
 from planner.scalar import Expr, labels_of
@@ -148,7 +148,7 @@ def _filter(type: RelationType, where: Expr, arg: Structure) -> Structure:
 def _join(step: Step, op: p.Join, args: list[Structure]) -> Structure:
     cuts = op.label_cuts
     rows, keys = _join_rows(op, args, cuts)
-    decided = conjunction([part for part in conjuncts(op.where) if keys_decide(part, cuts)])
+    decided = conjunction(_decided(op))
     if decided is not None:
         values = {label: keys[label] for label in labels_of(decided)}
         kept = np.flatnonzero(np.broadcast_to(evaluate_condition(decided, (), values), len(rows[0])))
@@ -175,6 +175,11 @@ def _columns(keys: Mapping[Label, Array], labels: Sequence[Label], rows: int) ->
     return np.stack([keys[label] for label in labels], axis=1) if labels else np.zeros((rows, 0), np.int64)
 
 
+def _decided(op: p.Join) -> list[Expr]:
+    """The conjuncts of the predicate that keys decide."""
+    return [part for part in conjuncts(op.where) if keys_decide(part, op.label_cuts)]
+
+
 def _join_rows(op: p.Join, args: list[Structure], cuts: Mapping[Label, Cut]) -> tuple[list[Array], dict[Label, Array]]:
     """Every combination of operand rows whose keys agree: row numbers per operand, and the key of every label."""
     rows: list[Array] = []
@@ -187,11 +192,30 @@ def _join_rows(op: p.Join, args: list[Structure], cuts: Mapping[Label, Cut]) -> 
         if not rows:
             rows, keys = [own], mine
             continue
-        shared = [label for label in mine if label in keys]
-        left, right = _match(keys, mine, shared, [cuts[label].count for label in shared], len(rows[0]), len(own))
-        rows = [r[left] for r in rows] + [own[right]]
-        keys = {label: k[left] for label, k in keys.items()} | {label: k[right] for label, k in mine.items()}
+        left, right = dict(keys), dict(mine)
+        for label, index in _computed(op, keys, mine).items():
+            side = left if label in mine else right
+            side[label] = np.broadcast_to(evaluate_condition(index, (), side), len(rows[0] if label in mine else own))
+        shared = [label for label in left if label in right]
+        a, b = _match(left, right, shared, [cuts[label].count for label in shared], len(rows[0]), len(own))
+        rows = [r[a] for r in rows] + [own[b]]
+        keys = {label: k[a] for label, k in keys.items()} | {label: k[b] for label, k in mine.items()}
     return rows, keys
+
+
+def _computed(op: p.Join, keys: Mapping[Label, Array], mine: Mapping[Label, Array]) -> dict[Label, Expr]:
+    """Labels of one side whose key the predicate gives as an expression over keys of the other side."""
+    found: dict[Label, Expr] = {}
+    for part in _decided(op):
+        for label in sorted(labels_of(part)):
+            index = solved(part, label)
+            here, there = (mine, keys) if label in mine else (keys, mine)
+            if index is None or label not in here or label in there or label in found:
+                continue
+            if labels_of(index) and labels_of(index) <= set(there):
+                found[label] = index
+                break
+    return found
 
 
 def _match(
@@ -205,6 +229,12 @@ def _match(
     """Index pairs of equal keys, by sorting the right side and searching it."""
     if not shared:
         return np.repeat(np.arange(n_left), n_right), np.tile(np.arange(n_right), n_left)
+    left_rows, right_rows = (_inside(side, shared, counts, n) for side, n in ((left, n_left), (right, n_right)))
+    if len(left_rows) < n_left or len(right_rows) < n_right:  # a computed key may be no key
+        left = {label: left[label][left_rows] for label in shared}
+        right = {label: right[label][right_rows] for label in shared}
+        a, b = _match(left, right, shared, counts, len(left_rows), len(right_rows))
+        return left_rows[a], right_rows[b]
     a = linear_keys(_columns(left, shared, n_left), counts)
     b = linear_keys(_columns(right, shared, n_right), counts)
     order = np.argsort(b, kind="stable")
@@ -213,6 +243,14 @@ def _match(
     which = np.repeat(np.arange(n_left), many)
     offset = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
     return which, order[np.repeat(first, many) + offset]
+
+
+def _inside(keys: Mapping[Label, Array], labels: list[Label], counts: list[int], rows: int) -> Array:
+    """The rows whose keys are inside the grid."""
+    inside = np.ones(rows, bool)
+    for label, n in zip(labels, counts, strict=True):
+        inside &= (keys[label] >= 0) & (keys[label] < n)
+    return np.flatnonzero(inside)
 
 
 # ----------------------------------------------------------------------------------------------------------- exchange

@@ -10,6 +10,7 @@ from planner.passes.choose_placement import choose_placement
 from planner.passes.common_subexpressions import common_subexpressions
 from planner.passes.insert_exchanges import insert_exchanges
 from planner.passes.lower_to_joins import lower_to_joins
+from planner.passes.merge_joins import merge_joins
 from planner.passes.order_contractions import order_contractions
 from planner.passes.push_predicates import push_predicates
 from planner.relational import Rel
@@ -18,6 +19,7 @@ from planner.verify import verify
 
 GRAPH_PASSES: tuple[Callable[[Tensor], Tensor], ...] = (
     common_subexpressions,  # first: later passes then see every value once
+    merge_joins,            # before ordering, which then sees a product whole
     push_predicates,        # before ordering: filters of one operand leave fewer predicates to wait for
     order_contractions,     # last: every pass of form 2 prefers binary joins
 )  # fmt: skip

@@ -6,12 +6,12 @@ v == x0          a look-up: the value of operand 0 says which v is met
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 from planner.cuts import Cut
 from planner.relation_type import Label
-from planner.scalar import Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
+from planner.scalar import Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, substitute
 
 Range = tuple[int, int]
 
@@ -64,24 +64,66 @@ def solved(part: Expr, label: Label) -> Expr | None:
     return right
 
 
+def inverted(parts: Sequence[Expr], extents: Mapping[Label, int]) -> list[Expr]:
+    """The same equalities with splits and merges of a label told the other way round, so that they determine it.
+
+    p == x // 4, h == x % 4   ->   x == p * 4 + h            where h has at most 4 values
+    t == p * 4 + h            ->   p == t // 4, h == t % 4   likewise
+    t == p * 4                ->   p == t // 4, t % 4 == 0
+    """
+    done: list[Expr] = []
+    for part in parts:
+        split = next((s for i, other in enumerate(done) if (s := _joined(other, part, extents)) is not None), None)
+        if split is not None:
+            done = [other for other in done if _joined(other, part, extents) is None] + [split]
+        else:
+            done += _taken_apart(part, extents)
+    return done
+
+
+def _joined(a: Expr, b: Expr, extents: Mapping[Label, int]) -> Expr | None:
+    """x == p * c + h from p == x // c and h == x % c, in either order."""
+    for first, second in ((a, b), (b, a)):
+        match first, second:
+            case (
+                Call("eq", (LabelValue(p), Call("intdiv", (LabelValue(x), Const(c))))),
+                Call("eq", (LabelValue(h), Call("mod", (LabelValue(y), Const(d))))),
+            ) if x == y and c == d and isinstance(c, int) and extents[h] <= c:
+                whole = Call("add", (Call("mul", (LabelValue(p), Const(c))), LabelValue(h)))
+                return Call("eq", (LabelValue(x), whole))
+    return None
+
+
+def _taken_apart(part: Expr, extents: Mapping[Label, int]) -> list[Expr]:
+    match part:
+        case Call("eq", (LabelValue(t), Call("add", (Call("mul", (LabelValue(p), Const(c))), LabelValue(h))))) if (
+            isinstance(c, int) and extents[h] <= c
+        ):
+            whole, rest = Call("intdiv", (LabelValue(t), Const(c))), Call("mod", (LabelValue(t), Const(c)))
+            return [Call("eq", (LabelValue(p), whole)), Call("eq", (LabelValue(h), rest))]
+        case Call("eq", (LabelValue(t), Call("mul", (LabelValue(p), Const(c))))) if isinstance(c, int) and c > 0:
+            whole, rest = Call("intdiv", (LabelValue(t), Const(c))), Call("mod", (LabelValue(t), Const(c)))
+            return [Call("eq", (LabelValue(p), whole)), Call("eq", (rest, Const(0)))]
+    return [part]
+
+
 def determined(
     where: Expr | None, contracted: Collection[Label], whole: Collection[int]
 ) -> tuple[dict[Label, Expr], list[Expr]]:
-    """Contracted labels that an equality gives in terms of the others, and the conjuncts that are left.
+    """Contracted labels that equalities give in terms of labels that none gives, and the conjuncts that are left.
 
     whole    operands that hold integers: only their values can be coordinates
     """
     found: dict[Label, Expr] = {}
     rest: list[Expr] = []
     for part in conjuncts(where):
-        for label in sorted(labels_of(part) & set(contracted) - set(found)):
+        part = substitute(part, labels=found)
+        for label in sorted(labels_of(part) & set(contracted)):
             index = solved(part, label)
-            if index is None or not args_of(index) <= set(whole) or not _is_whole(index):
-                continue
-            if labels_of(index) & set(found) or any(label in labels_of(other) for other in found.values()):
-                continue  # one at a time: an index reads labels that are there
-            found[label] = index
-            break
+            if index is not None and args_of(index) <= set(whole) and _is_whole(index):
+                found = {own: substitute(other, labels={label: index}) for own, other in found.items()}
+                found[label] = index
+                break
         else:
             rest.append(part)
     return found, rest
@@ -141,6 +183,20 @@ def _bounds(op: str, a: Range, b: Range = (0, 0)) -> Range | None:
         case "max":
             return max(a[0], b[0]), max(a[1], b[1])
     return None
+
+
+def never_negative(expr: Expr, given: Sequence[Expr]) -> bool:
+    """Whether a difference of labels or constants cannot be negative where the conditions `given` hold, as a >= b says
+    of a - b."""
+    if not (isinstance(expr, Call) and expr.op == "sub"):
+        return False
+    a, b = expr.args
+    for part in given:
+        match part:
+            case Call("ge" | "gt" | "eq", (x, y)) | Call("le" | "lt" | "eq", (y, x)) if x == a:
+                if y == b or (isinstance(y, Const) and isinstance(b, Const) and y.value.real >= b.value.real):
+                    return True
+    return False
 
 
 def keeps_all(where: Expr | None, contracted: Collection[Label], extents: Mapping[Label, int]) -> bool:

@@ -8,6 +8,7 @@ key phase. `counts` hold what that phase predicts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from planner.cuts import Cut
 from planner.placement import AnyPlacement, Placement
@@ -35,7 +36,7 @@ class Join:
     cuts: tuple[Cut, ...]
     work: Placement
 
-    @property
+    @cached_property
     def label_cuts(self) -> dict[Label, Cut]:
         return dict(zip(self.subscripts.labels, self.cuts, strict=True))
 

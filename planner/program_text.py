@@ -80,7 +80,7 @@ _STEP = re.compile(
     r'(?P<place>\S.*)  (?P<name>".*")$'
 )
 _JOIN = re.compile(
-    r"(?P<args>%\d+(?:, %\d+)*) (?P<reduce>\w+) (?P<subscripts>\S*->\S*|.*?\]->\[.*?\]) "
+    r"(?P<args>%\d+(?:, %\d+)*) (?P<reduce>\w+) (?P<subscripts>[^\s\[]*->[^\s\[]*|.*?\]->\[.*?\]) "
     r"(?P<combine>.*?)(?: where (?P<where>.*?))? over \((?P<cuts>[^()]*)\) work (?P<work>.*)$"
 )
 

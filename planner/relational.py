@@ -87,7 +87,7 @@ class Join(Rel):
     def args(self) -> tuple[Rel, ...]:
         return self.operands
 
-    @property
+    @cached_property
     def label_cuts(self) -> dict[Label, Cut]:
         return dict(zip(self.subscripts.labels, self.cuts, strict=True))
 
@@ -122,18 +122,13 @@ class Join(Rel):
 
     def _presence(self) -> str:
         types = [operand.type for operand in self.operands]
-        undecided = self.where is not None and not self.keys_decide and not self._keeps_all
-        if any(t.presence == "cells" for t in types) or undecided:
-            return "cells"
         extents = {label: cut.extent for label, cut in self.label_cuts.items()}
-        nonempty = all(extents[label] for label in self.subscripts.contracted)
-        all_there = nonempty and all(t.presence == "complete" for t in types)
-        return "complete" if all_there and self._keeps_all else "blocks"
-
-    @cached_property
-    def _keeps_all(self) -> bool:
-        extents = {label: cut.extent for label, cut in self.label_cuts.items()}
-        return keeps_all(self.where, self.subscripts.contracted, extents)
+        contracted = self.subscripts.contracted
+        all_there = all(extents[label] for label in contracted) and all(t.presence == "complete" for t in types)
+        if all_there and keeps_all(self.where, contracted, extents):
+            return "complete"
+        undecided = self.where is not None and not self.keys_decide
+        return "cells" if undecided or any(t.presence == "cells" for t in types) else "blocks"
 
     @property
     def keys_decide(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.dtypes import BOOL, COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64, DType, promote, real_dtype
 from planner.errors import ShapeError
@@ -27,7 +28,11 @@ def typed(expr: Expr, arg_dtypes: Sequence[DType]) -> tuple[Expr, DType]:
     >>> text(typed(parse("x0 * 2 + i"), [BY_NAME["f32"]])[0])
     'x0 * f32(2) + f32(i)'
     """
+    return _typed(expr, tuple(arg_dtypes))
 
+
+@lru_cache(maxsize=4096)
+def _typed(expr: Expr, arg_dtypes: tuple[DType, ...]) -> tuple[Expr, DType]:
     def rule(node: Expr, new: tuple[_Typed, ...]) -> _Typed:
         match node:
             case Arg(i):

@@ -15,6 +15,7 @@ from sqlglot import exp
 from planner import relational as rel
 from planner.cuts import Cut
 from planner.node import postorder
+from planner.predicates import conjunction, conjuncts, keys_decide
 from planner.relation_type import Label, RelationType
 from planner.scalar import Arg, Call, Const
 from planner.scalar_text import text
@@ -198,6 +199,9 @@ class _Writer:
 
     def _block_join(self, node: rel.Join) -> exp.Select:
         query, keys, aliases = self._joined(node)
+        decided = conjunction([part for part in conjuncts(node.where) if keys_decide(part, node.label_cuts)])
+        if decided is not None:
+            query = query.where(ScalarWriter([], keys, []).write(decided))
         order = [keys[label] for label in node.subscripts.contracted]
         plain = [i for i, operand in enumerate(node.operands) if operand.type.storage == "scalar"]
         columns = list(self._operand_columns(node, aliases, plain))

@@ -6,10 +6,12 @@ Text is NumPy's where every label is one character, `ij,jk->ik`, and bracketed o
 from __future__ import annotations
 
 import difflib
+import re
 import string
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from itertools import count as naturals
 
@@ -41,12 +43,12 @@ class Subscripts:
         if len(set(self.output)) != len(self.output):
             raise ShapeError(f"an output names each label once: {self}")
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         """Every label once: those of the output first, then the aggregated ones in order of appearance."""
         return tuple(dict.fromkeys([*self.output, *(label for labels in self.inputs for label in labels)]))
 
-    @property
+    @cached_property
     def contracted(self) -> Labels:
         """Labels that the output does not have."""
         return tuple(label for label in self.labels if label not in self.output)
@@ -136,8 +138,7 @@ def _split_side(side: str, text: str) -> list[Label]:
         if not side.endswith("]"):
             raise ShapeError(f"unbalanced bracket in einsum {text!r}")
         return side[1:-1].split()
-    before, dots, after = side.replace(" ", "").partition(DOTS)
-    labels = [*before, *([DOTS] if dots else []), *after]
+    labels = re.findall(r"\.\.\.|\S", side)
     for label in labels:
         if label != DOTS and not label.isalpha():
             raise ShapeError(

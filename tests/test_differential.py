@@ -320,17 +320,25 @@ FROMS = (
     From("A a JOIN B b ON a.j = b.j JOIN V v ON v.j = a.i", ("a.i", "b.j", "b.k"), ("a.val", "b.val", "v.val")),
     From("A a", ("a.i",), ("a.val",), "a.i = a.j"),
     From("(SELECT j, i, val * 2 AS val FROM A) t JOIN V v ON t.j = v.j", ("i", "t.j"), ("t.val", "v.val")),
+    From("A a JOIN V v ON v.j = a.j + 1", ("a.i", "a.j", "v.j"), ("a.val", "v.val")),
+    From("A a JOIN B b ON a.i - 1 = b.j", ("a.i", "a.j", "b.j", "b.k"), ("a.val", "b.val")),
+    From("V v JOIN A a ON v.val = a.i", ("v.j", "a.i", "a.j"), ("v.val", "a.val")),
+    From("V v JOIN V w ON v.val < w.val", ("v.j", "w.j"), ("v.val", "w.val")),
 )
 
 
 @st.composite
-def predicates(draw: st.DrawFn, labels: Sequence[str], depth: int = 1) -> str:
-    """A condition on labels."""
+def predicates(draw: st.DrawFn, source: From, depth: int = 1) -> str:
+    """A condition on labels and values."""
     if depth and draw(st.booleans()):
-        left, right = draw(predicates(labels, depth - 1)), draw(predicates(labels, depth - 1))
+        left, right = draw(predicates(source, depth - 1)), draw(predicates(source, depth - 1))
         return draw(st.sampled_from([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"]))
-    a, b, n = draw(st.sampled_from(labels)), draw(st.sampled_from(labels)), draw(st.integers(0, 4))
+    x, y, n = source.values[0], source.values[-1], draw(st.integers(0, 4))
+    if not source.labels or draw(st.booleans()):
+        return draw(st.sampled_from([f"{x} > {n - 2}", f"{x} <> {y}", f"{x} + {y} = {n}", f"{y} BETWEEN -1 AND {n}"]))
+    a, b = draw(st.sampled_from(source.labels)), draw(st.sampled_from(source.labels))
     forms = [
+        f"{x} = {a}",
         f"{a} < {b}",
         f"{a} <> {n}",
         f"{a} BETWEEN 1 AND {n}",
@@ -354,7 +362,7 @@ def values(draw: st.DrawFn, source: From) -> str:
         f"CASE WHEN {x} > 0 THEN {y} ELSE -{x} END",
     ]
     if source.labels:
-        label, test = draw(st.sampled_from(source.labels)), draw(predicates(source.labels))
+        label, test = draw(st.sampled_from(source.labels)), draw(predicates(source))
         forms += [f"{x} * {label}", f"CASE WHEN {test} THEN {x} ELSE -{y} END", f"CAST({x} AS DOUBLE) * {label} / 4"]
         forms += [f"CASE WHEN {label} <> 0 THEN {x} // {label} ELSE 0 END"]
     return draw(st.sampled_from(forms))
@@ -372,8 +380,15 @@ def aggregates(draw: st.DrawFn, source: From) -> str:
     ]
     if source.labels:
         how = draw(st.sampled_from(["SUM", "COUNT", "MAX"]))
-        forms.append(f"{how}(CASE WHEN {draw(predicates(source.labels))} THEN {value} END)")
+        forms.append(f"{how}(CASE WHEN {draw(predicates(source))} THEN {value} END)")
     return draw(st.sampled_from(forms))
+
+
+@st.composite
+def coordinates(draw: st.DrawFn, label: str, aggregated: bool) -> str:
+    """A label, or one computed from it; without an aggregate, one that tells it."""
+    forms = [label, label, label, f"{label} + 1", f"{label} * 2"]
+    return draw(st.sampled_from([*forms, f"{label} // 2", f"{label} % 3"] if aggregated else forms))
 
 
 @st.composite
@@ -382,7 +397,7 @@ def selects(draw: st.DrawFn) -> tuple[str, list[str]]:
     source = draw(st.sampled_from(FROMS))
     conditions = [source.where] if source.where else []
     if draw(st.booleans()) and source.labels:
-        conditions.append(draw(predicates(source.labels)))
+        conditions.append(draw(predicates(source)))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     order = draw(st.permutations(source.labels))
     aggregated = draw(st.booleans())
@@ -390,6 +405,7 @@ def selects(draw: st.DrawFn) -> tuple[str, list[str]]:
         order, value, group = order[: draw(st.integers(0, len(order)))], draw(aggregates(source)), True
     else:
         value, group = draw(values(source)), False
+    order = [draw(coordinates(label, aggregated)) for label in order]
     names = [f"o{n}" for n in range(len(order))]
     columns = [f"{label} AS {name}" for label, name in zip(order, names, strict=True)]
     by = f" GROUP BY {', '.join(order)}" if group and order else ""

@@ -196,7 +196,8 @@ def test_single_characters_that_are_no_letters_are_bracketed() -> None:
         ("ij->->i", ShapeError, "at most one '->'"),
         ("i1->i", ShapeError, "'1' is no label"),
         ("[i j->i", ShapeError, "unbalanced bracket"),
-        ("...i->i", UnsupportedError, "an ellipsis is not read yet"),
+        ("...i->i", ShapeError, "the axes it stands for are not known"),
+        ("...i...->i", ShapeError, "two ellipses in one operand"),
     ],
 )
 def test_subscripts_that_are_none(written: str, error: type[Exception], message: str) -> None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from einsql.sql.elementwise import elementwise_or_einsum
 from einsql.sql.errors import refuse
-from einsql.sql.names import LabelColumn, ValueColumn, same_name
+from einsql.sql.names import LabelColumn, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.dtypes import BOOL, FLOAT64, INT64, DType
 from planner.einsum import Fill, Tensor
@@ -24,6 +24,7 @@ AGGREGATES: dict[type, str] = {
     exp.Sum: "sum", exp.Max: "max", exp.Min: "min", exp.LogicalOr: "any", exp.LogicalAnd: "all",
     exp.Count: "count", exp.Avg: "avg",
 }  # fmt: skip
+NAMED = {"product": "prod", "fsum": "fsum", "kahan_sum": "fsum", "sumkahan": "fsum"}
 
 
 def find_aggregates(node: exp.Expr) -> list[exp.Expr]:
@@ -37,11 +38,14 @@ def _is_closed(node: exp.Expr) -> bool:
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
-    return type(node) in AGGREGATES or _is_product(node)
+    return type(node) in AGGREGATES or _named(node) is not None
 
 
-def _is_product(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "product" and len(node.expressions) == 1
+def _named(node: exp.Expr) -> str | None:
+    """The reduce of an aggregate for which sqlglot has no class."""
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+        return NAMED.get(node.name.lower())
+    return None
 
 
 class AggregateReader:
@@ -80,7 +84,7 @@ class AggregateReader:
     def _check_group(self) -> None:
         """Every label column must be grouped by, and nothing else."""
         group = self.select.select.args.get("group")
-        labels = [(o, o.label) for o in self.select.outputs if o.label is not None]
+        labels = [(o, label) for o in self.select.outputs if (label := self.select.output_label(o)) is not None]
         beside = "stands beside an aggregate but not in GROUP BY"
         if group is None:
             if labels:
@@ -94,7 +98,7 @@ class AggregateReader:
             return
         grouped = {self._group_label(node): node for node in group.expressions}
         for output, label in labels:
-            if self.select.label(label) not in grouped:
+            if label not in grouped:
                 raise refuse(self.text, output.node, f"column {output.name!r} {beside}")
         for name, node in grouped.items():
             if name not in self.kept:
@@ -102,36 +106,44 @@ class AggregateReader:
                 raise refuse(self.text, node, message)
 
     def _group_label(self, node: exp.Expr) -> str:
-        """The label that one expression of GROUP BY means: a column, an alias, or a number of the select list."""
+        """The label that one expression of GROUP BY means: a column, an alias, a number of the select list, or what the
+        list computes a label by."""
         if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
             number, outputs = int(node.this), self.select.outputs
-            label = outputs[number - 1].label if 1 <= number <= len(outputs) else None
+            label = self.select.output_label(outputs[number - 1]) if 1 <= number <= len(outputs) else None
             if label is None:
                 raise refuse(self.text, node, f"GROUP BY {number} is no label of the select list")
-            return self.select.label(label)
+            return label
+        for output in self.select.outputs:
+            if output.computed and output.node.sql() == node.sql():
+                return output.name
         if isinstance(node, exp.Column):
-            meaning = self._group_column(node)
-            if isinstance(meaning, LabelColumn):
-                return self.select.label(meaning)
+            label = self._group_column(node)
+            if label is not None:
+                return label
         message = f"GROUP BY {node.sql(dialect='duckdb')} is not read; group by label columns"
         raise refuse(self.text, node, message, SqlUnsupportedError)
 
-    def _group_column(self, node: exp.Column) -> LabelColumn | ValueColumn:
+    def _group_column(self, node: exp.Column) -> str | None:
+        """The label of a column, else of an alias of the select list."""
         try:
-            return self.select.scope.resolve(node)
+            meaning = self.select.scope.resolve(node)
+            return self.select.label(meaning) if isinstance(meaning, LabelColumn) else None
         except EinsqlError:
             quoted = bool(node.this.args.get("quoted"))
-            for output in self.select.outputs:  # an alias of the select list
-                if output.label is not None and not node.table and same_name(output.name, node.name, quoted):
-                    return output.label
+            for output in self.select.outputs:
+                label = self.select.output_label(output)
+                if label is not None and not node.table and same_name(output.name, node.name, quoted):
+                    return label
             raise
 
     # -------------------------------------------------------------------------------------------------- aggregates
 
     def _aggregate(self, node: exp.Expr) -> Expr:
         """The einsum of one aggregate, appended to `parts`; how the outer expression reads it."""
-        inner = node.expressions[0] if _is_product(node) else node.this
-        name = "prod" if _is_product(node) else AGGREGATES[type(node)]
+        named = _named(node)
+        inner = node.expressions[0] if named else node.this
+        name = named or AGGREGATES[type(node)]
         if name == "count":
             return self._count(inner)
         combine, test = self._inside(inner)
@@ -140,6 +152,8 @@ class AggregateReader:
             return self._mean(combine, where)
         if name in ("sum", "prod") and self._dtype(combine) == BOOL:
             combine = Cast(combine, INT64)  # SUM counts booleans
+        if name == "fsum" and self._dtype(combine).is_exact:
+            combine = Cast(combine, FLOAT64)
         return self._add(self.select.einsum(combine, name, self.kept, where))
 
     def _count(self, inner: exp.Expr | None) -> Expr:
@@ -152,7 +166,7 @@ class AggregateReader:
     def _mean(self, combine: Expr, where: Expr | None) -> Expr:
         """Sum over count, so that parts can be reduced apart; a mean of float32 stays float32, as a sum does."""
         dtype = self._dtype(combine)
-        if not dtype.is_float:
+        if dtype.is_exact:
             combine, dtype = Cast(combine, FLOAT64), FLOAT64
         total, one = self.select.einsum(combine, "sum", self.kept, where), Cast(Const(1), dtype)
         return Call("div", (self._add(total), self._add(self.select.einsum(one, "sum", self.kept, where))))

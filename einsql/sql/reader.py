@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from einsql.sql.errors import refuse
 from einsql.sql.names import Scope, Source, Table, check_label, same_name
 from einsql.sql.select import SelectReader
+from planner.einsum import Tensor
 from planner.errors import SqlError, SqlUnsupportedError
 
 
@@ -27,11 +28,14 @@ class Statement:
     replace: bool = False
 
 
+@dataclass(frozen=True)
 class Catalog:
-    """Finds stored relations for the reader: `find` by exact name, `names` for suggestions."""
+    """Finds stored relations for the reader: `find` by exact name, `names` for suggestions; `ones` gives a relation
+    that is true everywhere over one label of an extent."""
 
-    def __init__(self, names: Callable[[], list[str]], find: Callable[[str], Table]) -> None:
-        self.names, self.find = names, find
+    names: Callable[[], list[str]]
+    find: Callable[[str], Table]
+    ones: Callable[[str, int], Tensor]
 
 
 def read_sql(text: str, catalog: Catalog) -> Statement:
@@ -102,7 +106,7 @@ class _Reader:
             for cte in with_.expressions:
                 self._add_cte(cte, tables)
         scope, conditions = self._from(node, tables)
-        return SelectReader(self.text, node, scope, conditions).table(name)
+        return SelectReader(self.text, node, scope, conditions, self.catalog.ones).table(name)
 
     def _add_cte(self, cte: exp.CTE, tables: dict[str, Table]) -> None:
         columns = cte.args["alias"].args.get("columns")

@@ -9,7 +9,7 @@ from functools import reduce
 from sqlglot import exp
 
 from einsql.sql.errors import refuse
-from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
+from planner.dtypes import DTYPES, FLOAT32, INT32, DType
 from planner.errors import EinsqlError, SqlUnsupportedError
 from planner.scalar import OPS, Call, Cast, Const, Expr
 
@@ -24,9 +24,9 @@ UNARY: dict[type, str] = {
     exp.Sin: "sin", exp.Cos: "cos", exp.Tanh: "tanh", exp.Floor: "floor", exp.Ceil: "ceil",
 }  # fmt: skip
 
-BY_NAME = {"silu", "sigmoid", "rsqrt"}  # functions that SQL lacks
+BY_NAME = {"silu", "sigmoid", "rsqrt", "erf", "conj", "real", "imag"}  # functions that SQL lacks
 
-DTYPES: dict[str, DType] = {"FLOAT": FLOAT32, "DOUBLE": FLOAT64, "BIGINT": INT64, "BOOLEAN": BOOL}
+TYPES: dict[str, DType] = {d.sql: d for d in DTYPES if d.sql} | {"REAL": FLOAT32, "INT": INT32}  # sqlglot's words too
 
 # Written out, because sqlglot's own classes say nothing a user would recognise.
 CANNOT: dict[type, str] = {
@@ -122,9 +122,8 @@ class ScalarReader:
 
     def _cast(self, node: exp.Cast) -> Expr:
         to = node.to.sql(dialect="duckdb").upper()
-        to = {"REAL": "FLOAT"}.get(to, to)
-        if to not in DTYPES:
-            message = f"CAST to {to} is not read; types are {', '.join(DTYPES)}"
+        if to not in TYPES:
+            message = f"CAST to {to} is not read; types are {', '.join(d.sql for d in DTYPES if d.sql)}"
             raise refuse(self.text, node, message, SqlUnsupportedError)
         if isinstance(node.this, exp.Literal) and node.this.is_string:
             words = {"inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf, "nan": math.nan}
@@ -132,8 +131,8 @@ class ScalarReader:
                 raise refuse(
                     self.text, node, f"the string {node.this.this!r} is no number; known are inf, -inf and nan"
                 )
-            return Cast(Const(words[node.this.this.lower()]), DTYPES[to])
-        return Cast(self.read(node.this), DTYPES[to])
+            return Cast(Const(words[node.this.this.lower()]), TYPES[to])
+        return Cast(self.read(node.this), TYPES[to])
 
     def _case(self, node: exp.Case) -> Expr:
         value = self._else(node, node.args.get("default"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -14,8 +15,8 @@ from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, chec
 from einsql.sql.scalars import ScalarReader
 from planner.einsum import Tensor
 from planner.errors import ShapeError, SqlUnsupportedError
-from planner.passes.push_predicates import conjunction
-from planner.scalar import Arg, Expr, LabelValue, args_of
+from planner.predicates import bounds, conjunction, conjuncts, determined, inverted, never_negative
+from planner.scalar import Arg, Call, Expr, LabelValue
 from planner.subscripts import Subscripts
 
 # Parts of a SELECT that have no meaning for a tensor, with what to do instead.
@@ -40,18 +41,30 @@ READ = frozenset({"with_", "expressions", "from_", "joins", "where", "group"})  
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the select list."""
+    """One column of the select list: a label, a label that is computed from others as in `t + 1 AS t`, or the value."""
 
     name: str
     node: exp.Expr
     label: LabelColumn | None
+    computed: bool = False
+
+    @property
+    def is_value(self) -> bool:
+        return self.label is None and not self.computed
 
 
 class SelectReader:
     """Reads one SELECT whose sources are known."""
 
-    def __init__(self, text: str, select: exp.Select, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
-        self.text, self.select, self.scope = text, select, scope
+    def __init__(
+        self,
+        text: str,
+        select: exp.Select,
+        scope: Scope,
+        conditions: Sequence[exp.Expr],
+        ones: Callable[[str, int], Tensor],
+    ) -> None:
+        self.text, self.select, self.scope, self.ones = text, select, scope, ones
         self._refuse_clauses()
         self._classes: dict[tuple[int, int], tuple[int, int]] = {}
         predicates = [part for condition in conditions for part in _conjuncts(condition)]
@@ -59,6 +72,7 @@ class SelectReader:
         self.outputs = self._outputs()
         self.names = self._label_names()
         self.where = conjunction([self.predicate(part) for part in rest])
+        self.computed = {o.name: self._coordinate(o) for o in self.outputs if o.computed}
 
     # ---------------------------------------------------------------------------------------------------- the parts
 
@@ -101,7 +115,9 @@ class SelectReader:
             meaning = self.scope.resolve(inner) if isinstance(inner, exp.Column) else None
             name = node.alias or (inner.name if isinstance(inner, exp.Column) else VALUE)
             found.append(Output(name, inner, meaning if isinstance(meaning, LabelColumn) else None))
-        values = [o for o in found if o.label is None]
+        if sum(o.is_value for o in found) > 1:
+            found = [replace(o, computed=o.is_value and self._is_coordinate(o)) for o in found]
+        values = [o for o in found if o.is_value]
         if len(values) != 1:
             many = (
                 "no value column" if not values else f"{len(values)} value columns: {', '.join(o.name for o in values)}"
@@ -116,9 +132,41 @@ class SelectReader:
                 )
             seen[output.name] = output.name
         for output in found:
-            if output.label is not None:
+            if not output.is_value:
                 check_label(self.text, output.node, output.name)
         return found
+
+    def _is_coordinate(self, output: Output) -> bool:
+        """Whether a column beside another value column is a label computed from labels."""
+        if output.name.lower() == VALUE or find_aggregates(output.node):
+            return False
+        columns = list(output.node.find_all(exp.Column))
+        return bool(columns) and all(isinstance(self.scope.resolve(c), LabelColumn) for c in columns)
+
+    def _coordinate(self, output: Output) -> tuple[Expr, int]:
+        """A computed label as an expression over labels, and its extent: one more than its largest value."""
+        expr = ScalarReader(self.text, self.column).read(output.node)
+        inside = bounds(expr, {label: (0, max(extent - 1, 0)) for label, extent in self.extents.items()})
+        if inside is None:
+            message = (
+                f"label {output.name!r} is computed in a way whose range is not known; use +, -, *, // and % of labels"
+            )
+            raise refuse(self.text, output.node, message, SqlUnsupportedError)
+        if inside[0] < 0 and not never_negative(expr, conjuncts(self.where)):
+            message = (
+                f"label {output.name!r} may be {inside[0]}, and coordinates start at 0; say in WHERE which rows to keep"
+            )
+            raise refuse(self.text, output.node, message)
+        return expr, max(inside[1] + 1, 0)
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        """The extent of every label of the sources."""
+        return {
+            self.names[self._find((source.number, axis))]: extent
+            for source in self.scope.sources
+            for axis, extent in enumerate(source.table.node.type.extents)
+        }
 
     def _starless(self) -> list[exp.Expr]:
         """The select list with `*` and `t.*` written out."""
@@ -146,6 +194,7 @@ class SelectReader:
     def _label_names(self) -> dict[tuple[int, int], str]:
         """A name for every label: how the output calls it, else its column's; distinct."""
         names: dict[tuple[int, int], str] = {}
+        computed = {o.name for o in self.outputs if o.computed}
         for output in self.outputs:
             if output.label is not None:
                 names.setdefault(self._find((output.label.source, output.label.axis)), output.name)
@@ -153,7 +202,7 @@ class SelectReader:
             for axis, name in enumerate(source.table.labels):
                 root = self._find((source.number, axis))
                 if root not in names:
-                    taken, number = set(names.values()), 2
+                    taken, number = {*names.values(), *computed}, 2
                     fresh = name
                     while fresh in taken:
                         fresh, number = f"{name}{number}", number + 1
@@ -172,20 +221,22 @@ class SelectReader:
         return Arg(meaning.source) if isinstance(meaning, ValueColumn) else LabelValue(self.label(meaning))
 
     def predicate(self, node: exp.Expr) -> Expr:
-        """A condition, which must read labels only."""
-        expr = ScalarReader(self.text, self.column).read(node)
-        if args_of(expr):
-            message = "a condition in WHERE or ON reads labels only; to test a value, write CASE WHEN ... ELSE ... END"
-            raise refuse(self.text, node, message, SqlUnsupportedError)
-        return expr
+        """A condition on labels and values."""
+        return ScalarReader(self.text, self.column).read(node)
+
+    def output_label(self, output: Output) -> str | None:
+        """The name in the graph of the label that a column of the select list is; None for the value."""
+        if output.label is None:
+            return output.name if output.computed else None
+        return self.label(output.label)
 
     # ---------------------------------------------------------------------------------------------------- the result
 
     def table(self, name: str) -> Table:
         """The relation that the SELECT describes."""
-        labels = [o for o in self.outputs if o.label is not None]
-        value = next(o for o in self.outputs if o.label is None)
-        kept = tuple(self.names[self._find((o.label.source, o.label.axis))] for o in labels if o.label is not None)
+        labels = [o for o in self.outputs if not o.is_value]
+        value = next(o for o in self.outputs if o.is_value)
+        kept = tuple(label for o in labels if (label := self.output_label(o)) is not None)
         if len(set(kept)) != len(kept):
             raise refuse(self.text, self.select, "two output columns are the same label; select it once")
         try:
@@ -198,23 +249,36 @@ class SelectReader:
         return Table(_named(node, name), tuple(o.name for o in labels), value.name)
 
     def _project(self, value: Output, kept: tuple[str, ...]) -> Tensor:
-        """No aggregate: every label must come out, or rows would repeat."""
+        """No aggregate: every label must come out or follow from those that do, or rows would repeat."""
         dropped = sorted(set(self.names.values()) - set(kept))
-        if dropped:
+        whole = [s.number for s in self.scope.sources if s.table.node.type.dtype.is_int]
+        given = determined(self._where(self.where), dropped, whole)[0]
+        free = [label for label in dropped if label not in given]
+        if free:
             how = f"select it, or aggregate and GROUP BY {', '.join(kept) or '()'}"
-            message = f"label {dropped[0]!r} is not selected, so rows would repeat; {how}"
+            message = f"label {free[0]!r} is not selected, so rows would repeat; {how}"
             raise refuse(self.text, self.select, message)
         expr = ScalarReader(self.text, self.column).read(value.node)
-        return self.einsum(expr, None, kept, self.where)
+        return self.einsum(expr, "max" if given else None, kept, self.where)  # the only row there is
+
+    def _where(self, where: Expr | None) -> Expr | None:
+        """The predicate with what the computed labels say."""
+        equal = [Call("eq", (LabelValue(name), expr)) for name, (expr, _) in self.computed.items()]
+        extents = self.extents | {name: extent for name, (_, extent) in self.computed.items()}
+        return conjunction([*conjuncts(where), *inverted(equal, extents)])
 
     def einsum(self, combine: Expr, reduce: str | None, kept: tuple[str, ...], where: Expr | None) -> Tensor:
         """The einsum over all sources, whether or not `combine` reads them: each multiplies the rows."""
-        sides = tuple(
+        sides = [
             tuple(self.names[self._find((source.number, axis))] for axis in range(len(source.table.labels)))
             for source in self.scope.sources
-        )
-        operands = tuple(source.table.node for source in self.scope.sources)
-        return elementwise_or_einsum(operands, Subscripts(sides, kept), combine, reduce, where)
+        ]
+        operands = [source.table.node for source in self.scope.sources]
+        for name, (_, extent) in self.computed.items():
+            sides.append((name,))
+            operands.append(self.ones(name, extent))
+        subscripts = Subscripts(tuple(sides), kept)
+        return elementwise_or_einsum(tuple(operands), subscripts, combine, reduce, self._where(where))
 
 
 def _named(node: Tensor, name: str) -> Tensor:

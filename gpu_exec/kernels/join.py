@@ -162,6 +162,9 @@ class JoinKernel:
         combine, operands = present_only(self.combine, operands, mask)
         if self.reduce is None:
             return _finish(evaluate(combine, operands, labels, self.combined, shape), mask, self.masked)
+        present = None  # what a complete output lacks here, another pair of blocks brings
+        if mask is not None and self.masked:
+            present = np.asarray(mask.any(axis=inner))
         start = identity(self.reduce, self.dtype)
         ufunc, where = UFUNCS[self.reduce], True if mask is None else mask
         terms = math.prod(shape[axis] for axis in inner)
@@ -169,7 +172,6 @@ class JoinKernel:
             if self.dtype.name == "int64" and self._wide(operands, labels, terms):
                 wide = np.broadcast_to(exact_values(combine, operands, labels), shape)
                 exact = ufunc.reduce(wide, axis=inner, where=where, initial=neutral(self.reduce, wide.dtype))
-                present = None if mask is None else np.asarray(mask.any(axis=inner))
                 exact, present = _finish(np.asarray(exact, object), present, self.masked)
                 return narrowed(exact), present
             values = evaluate(combine, operands, labels, self.combined, shape)
@@ -181,7 +183,7 @@ class JoinKernel:
             else:
                 dtype = numpy_dtype(self.dtype) if self.reduce in ("sum", "prod") else None
                 out = np.asarray(ufunc.reduce(values, axis=inner, dtype=dtype, where=where, initial=start))
-        return _finish(out, None if mask is None else np.asarray(mask.any(axis=inner)), self.masked)
+        return _finish(out, present, self.masked)
 
     def _wide(self, operands: Sequence[Array], labels: Mapping[Label, Array], terms: int) -> bool:
         if self.reduce == "prod":

@@ -94,10 +94,10 @@ class Rows:
                 values[i] = _take(self.values[i], labels, label, at, axes)
                 mask = self.masks[i]
                 taken = None if mask is None else _take(mask, labels, label, at, axes)
-                if not everywhere:
-                    there = np.broadcast_to(
-                        inside.reshape(len(at), 1, *at.shape[1:], *(1 for _ in rest)), values[i].shape
-                    )
+                if not everywhere:  # absent cells are stored as zero
+                    there = inside.reshape(len(at), 1, *at.shape[1:], *(1 for _ in rest))
+                    there = np.broadcast_to(there, values[i].shape)
+                    values[i] = np.where(there, values[i], values[i].dtype.type(0))
                     taken = there if taken is None else taken & there
                 masks[i] = taken
         return Rows(tuple(sides), values, masks, self.starts)

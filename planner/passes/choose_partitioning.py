@@ -10,8 +10,10 @@ from planner import relational as rel
 from planner.cuts import Cut
 from planner.errors import PlanError
 from planner.node import postorder
+from planner.predicates import conjuncts, determined, reads_values, solved
 from planner.relation_type import Label
 from planner.request import Request
+from planner.scalar import args_of, labels_of
 
 Axis = tuple[rel.Rel, Label]
 
@@ -24,9 +26,9 @@ def choose_partitioning(plan: rel.Rel, request: Request) -> rel.Rel:
         └─ Scan W            └─ Scan W
 
     Axes that meet anywhere in the plan form a class and are cut alike, so that nothing is re-tiled, unless a request
-    names two labels of a class differently. A class is cut by, in this order: the request; single cells where a stored
-    relation is rows of single cells; the cut of a stored relation; as many parts as devices where a join is best
-    spread along it; one part.
+    names two labels of a class differently. A class is cut by, in this order: the request; one part where values choose
+    a coordinate; single cells where a stored relation is rows of single cells, or an equality ties the label to one
+    that is; the cut of a stored relation; as many parts as devices where a join is best spread along it; one part.
     """
     _check_labels(plan, request)
     classes = _classes(plan)
@@ -131,7 +133,39 @@ def _class_cuts(plan: rel.Rel, classes: dict[Axis, Axis], request: Request) -> d
             best = _spread(node)
             if best is not None:
                 spread[classes[node, best]] = Cut(extents[best], parts=request.devices)
-    return {**whole, **spread, **stored, **asked}
+    _tie(plan, classes, stored)
+    return {**whole, **spread, **stored, **_looked_up(plan, classes), **asked}
+
+
+def _tie(plan: rel.Rel, classes: dict[Axis, Axis], stored: dict[Axis, Cut]) -> None:
+    """A label that an equality ties to single cells is cut to single cells too, so that keys decide which rows meet."""
+    ties = []
+    for node in postorder(plan):
+        if not isinstance(node, rel.Join):
+            continue
+        for part in conjuncts(node.where):
+            if not args_of(part) and any(solved(part, label) is not None for label in labels_of(part)):
+                ties.append({classes[node, label]: node.label_cuts[label].extent for label in labels_of(part)})
+    changed = True
+    while changed:
+        changed = False
+        for tie in ties:
+            free = [axis for axis in tie if axis not in stored]
+            if free and any(axis in stored and stored[axis].is_cells for axis in tie):
+                stored.update({axis: Cut(tie[axis], parts=max(tie[axis], 1)) for axis in free})
+                changed = True
+
+
+def _looked_up(plan: rel.Rel, classes: dict[Axis, Axis]) -> dict[Axis, Cut]:
+    """A label that values choose from is left whole: no key says which part a value is in."""
+    found: dict[Axis, Cut] = {}
+    for node in postorder(plan):
+        if isinstance(node, rel.Join) and reads_values(node.where):
+            whole = [i for i, operand in enumerate(node.operands) if operand.type.dtype.is_int]
+            for label, index in determined(node.where, node.subscripts.contracted, whole)[0].items():
+                if args_of(index):
+                    found[classes[node, label]] = Cut(node.label_cuts[label].extent, parts=1)
+    return found
 
 
 def _extents(node: rel.Rel) -> dict[Label, int]:
