@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.errors import InternalError
+from planner.errors import InternalError, PlanError
 
 EPOCH_SHIFT = 40  # a handle is (epoch << 40) + number, so a stale one is never taken for a fresh one
 
@@ -29,13 +29,15 @@ class Block:
 class Arena:
     """Blocks of one run. Locked, since DuckDB calls kernels from several threads.
 
+    limit   bytes that live blocks may hold
     calls   block contractions, and blocks mapped, so far
     error   the first error of a kernel; DuckDB would pass on its text only, so it is parked here
     """
 
     _epochs = iter(range(1, 1 << 22))
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
         self._epoch = next(Arena._epochs)
         self._blocks: dict[int, Block] = {}
         self._lock = threading.Lock()
@@ -44,8 +46,14 @@ class Arena:
         self.error: BaseException | None = None
 
     def put(self, block: Block) -> int:
-        """Keep a block; returns its handle."""
+        """Keep a block; returns its handle. Raises PlanError beyond the limit."""
         with self._lock:
+            if self.limit is not None and self.nbytes + block.nbytes > self.limit:
+                total = self.nbytes + block.nbytes
+                raise PlanError(
+                    f"with a block of shape {block.values.shape} the live blocks would hold {total} bytes"
+                    f", and the memory limit is {self.limit}"
+                )
             self._next += 1
             handle = (self._epoch << EPOCH_SHIFT) + self._next
             self._blocks[handle] = block

@@ -54,10 +54,13 @@ class DuckDBEngine:
         self._team.shutdown()
         self._connection.close()
 
-    def run(self, script: Script, relations: Mapping[str, Relation]) -> ScriptRun:
-        """Run every step and read the result; handles die with their tables, and all of them with the run."""
+    def run(self, script: Script, relations: Mapping[str, Relation], limit: int | None = None) -> ScriptRun:
+        """Run every step and read the result; handles die with their tables, and all of them with the run.
+
+        limit    bytes that blocks may hold at a time
+        """
         with self._lock, self._blas.limit(limits=1, user_api="blas"):
-            arena = self._kernels.arena = Arena()
+            arena = self._kernels.arena = Arena(limit)
             cursor = self._connection.cursor()
             try:
                 for name, table in _stored(script, relations, arena).items():
