@@ -193,7 +193,7 @@ def _inputs(query_file: QueryFile, query: Query) -> list[str]:
     rows = []
     for spec in query_file.relations:
         stored = query.session.relation(spec.name).batch
-        source = f"networkx {spec.source}" if spec.is_graph else spec.source
+        source = f"networkx {spec.source} {spec.what}".strip() if spec.is_graph else spec.source
         rows.append((spec.name, str(spec), plural(stored.rows, "row"), format_bytes(stored.nbytes), source))
     return columns(rows, frozenset({2, 3}))
 

@@ -3,6 +3,7 @@
     -- title: Matrix product
     -- relation: A f32[i=512 j=384] scale 0.1
     -- relation: edges i64[src=34 dst=34] from networkx karate
+    -- relation: H c128[o=2 i=2] values 1 0 0 1j
     -- devices: 4
     -- parts: i=4
     SELECT ...
@@ -10,11 +11,12 @@
     ...
 
 The header is SQL comments, so that the text before the first section runs as it is and errors name the file's lines.
-Inputs are made, not stored: seeded by their name, or taken from networkx.
+Inputs are made, not stored: seeded by their name, written out, or taken from networkx.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -27,11 +29,12 @@ import numpy as np
 from einsql.query import Query
 from einsql.relation import Relation
 from einsql.session import Session
+from gpu_exec.kernels.dtype import numpy_dtype
+from planner.dtypes import BOOL, BY_NAME, DTYPES, DType
 from planner.errors import DataError, SqlError
 
 FORMS = ("logical", "relational", "sql", "program")
 GRAPHS = ("karate", "les_miserables")
-DTYPES = {"f32": "float32", "f64": "float64", "i64": "int64", "bool": "bool"}
 
 Extents = Mapping[int, int]
 
@@ -40,16 +43,22 @@ Extents = Mapping[int, int]
 class RelationSpec:
     """One `-- relation:` line.
 
-    source   "seeded", "ones" or the name of a graph
+    source   "seeded", "ones", "below", "values" or the name of a graph
     scale    what the standard normal values are multiplied by
+    below    one more than the largest of seeded whole numbers from 0
+    values   in row-major order
+    what     of a graph: "" every edge is worth 1, "weights" its weight, "distances" also 0 from each node to itself
     """
 
     name: str
-    dtype: str
+    dtype: DType
     labels: tuple[str, ...]
     extents: tuple[int, ...]
-    source: str
-    scale: float
+    source: str = "seeded"
+    scale: float = 1.0
+    below: int = 0
+    values: tuple[complex, ...] = ()
+    what: str = ""
 
     @property
     def is_graph(self) -> bool:
@@ -66,25 +75,36 @@ class RelationSpec:
         return " ".join(f"{label}={extent}" for label, extent in zip(self.labels, shape, strict=True))
 
     def _array(self, shape: tuple[int, ...]) -> np.ndarray:
-        dtype = DTYPES[self.dtype]
+        dtype = numpy_dtype(self.dtype)
         if self.source == "ones":
             return np.ones(shape, dtype)
+        if self.source == "values":
+            values = np.asarray(self.values)
+            return (values if self.dtype.is_complex else values.real).reshape(self.extents).astype(dtype)
         random = np.random.default_rng(zlib.crc32(self.name.encode()))
-        if dtype == "bool":
+        if self.source == "below":
+            return random.integers(0, self.below, shape).astype(dtype)
+        if self.dtype == BOOL:
             return random.integers(0, 2, shape).astype(bool)
-        if dtype == "int64":
-            return random.integers(-3, 4, shape)
-        return np.asarray(random.standard_normal(shape) * self.scale, dtype)
+        if self.dtype.is_int:
+            return random.integers(-3, 4, shape).astype(dtype)
+        values = random.standard_normal(shape) * self.scale
+        return np.asarray(values + 1j * random.standard_normal(shape) if self.dtype.is_complex else values).astype(
+            dtype
+        )
 
     def _edges(self) -> dict[str, np.ndarray]:
-        """The adjacency of an undirected graph as rows: both directions of every edge, worth 1."""
+        """An undirected graph as rows: both directions of every edge, and of distances the zeros of the diagonal."""
         import networkx
 
         graph = networkx.karate_club_graph() if self.source == "karate" else networkx.les_miserables_graph()
         number = {node: i for i, node in enumerate(graph.nodes)}
         one = np.array([(number[a], number[b]) for a, b in graph.edges], np.int64)
-        both = np.concatenate([one, one[:, ::-1]])
-        return {self.labels[0]: both[:, 0], self.labels[1]: both[:, 1], "val": np.ones(len(both), DTYPES[self.dtype])}
+        worth = np.array([w if self.what else 1 for _, _, w in graph.edges(data="weight")])
+        loops = np.arange(len(number) if self.what == "distances" else 0)
+        at = np.concatenate([one, one[:, ::-1], np.stack([loops, loops], axis=1)])
+        values = np.concatenate([worth, worth, np.zeros(len(loops), worth.dtype)])
+        return {self.labels[0]: at[:, 0], self.labels[1]: at[:, 1], "val": values.astype(numpy_dtype(self.dtype))}
 
     def __str__(self) -> str:
         return f"{self.dtype}[{self._stated(self.extents)}]"
@@ -127,8 +147,9 @@ class QueryFile:
         return session.sql(self.sql, **{**header, **rest})
 
     def fixed_extents(self) -> frozenset[int]:
-        """Extents that cannot shrink, since a graph has them."""
-        return frozenset(e for spec in self.relations if spec.is_graph for e in spec.extents)
+        """Extents that cannot shrink, since a graph or values that are written out have them."""
+        fixed = (spec for spec in self.relations if spec.is_graph or spec.source == "values")
+        return frozenset(e for spec in fixed for e in spec.extents)
 
     def text(self, plans: Mapping[str, str]) -> str:
         """The whole file with these plans as its sections."""
@@ -139,7 +160,8 @@ _SECTION = re.compile(r"^---- *(\w+) *$", re.MULTILINE)
 _HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*?) *")
 _RELATION = re.compile(
     r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<labels>[^\]]*)\]"
-    r"(?: scale (?P<scale>\d+(?:\.\d+)?)| from networkx (?P<graph>\w+)| (?P<ones>ones))?"
+    r"(?: scale (?P<scale>\d+(?:\.\d+)?)| (?P<ones>ones)| below (?P<below>\d+)| values (?P<values>.+)"
+    r"| from networkx (?P<graph>\w+)(?: (?P<what>weights|distances))?)?"
 )
 
 
@@ -186,19 +208,40 @@ def _read_line(word: str, value: str, header: dict[str, Any], relations: dict[st
 def _read_relation(value: str) -> RelationSpec:
     match = _RELATION.fullmatch(value)
     if match is None:
-        example = f"'A f32[i=4 j=3]', then nothing, 'scale 0.1', 'ones' or 'from networkx {GRAPHS[0]}'"
-        raise SqlError(f"cannot read the relation {value!r}; written like {example}")
-    if match["dtype"] not in DTYPES:
-        raise SqlError(f"no dtype {match['dtype']!r}; there are {', '.join(DTYPES)}")
+        ways = f"nothing, 'scale 0.1', 'ones', 'below 10', 'values 1 0 0 1j' or 'from networkx {GRAPHS[0]}'"
+        raise SqlError(f"cannot read the relation {value!r}; written like 'A f32[i=4 j=3]', then {ways}")
+    if match["dtype"] not in BY_NAME:
+        raise SqlError(f"no dtype {match['dtype']!r}; there are {', '.join(d.short for d in DTYPES)}")
     extents = _read_counts("labels", match["labels"])
     graph = match["graph"]
     if graph and graph not in GRAPHS:
         raise SqlError(f"no graph {graph!r}; there are {', '.join(GRAPHS)}")
     if graph and len(extents) != 2:
         raise SqlError(f"the edges of a graph have two labels, got {len(extents)}")
-    source = graph or match["ones"] or "seeded"
-    scale = float(match["scale"] or 1)
-    return RelationSpec(match["name"], match["dtype"], tuple(extents), tuple(extents.values()), source, scale)
+    given = {"ones": match["ones"], "below": match["below"], "values": match["values"]}
+    return RelationSpec(
+        match["name"],
+        BY_NAME[match["dtype"]],
+        tuple(extents),
+        tuple(extents.values()),
+        graph or next((way for way, word in given.items() if word), "seeded"),
+        scale=float(match["scale"] or 1),
+        below=int(match["below"] or 0),
+        values=_read_values(match["values"], math.prod(extents.values())),
+        what=match["what"] or "",
+    )
+
+
+def _read_values(text: str | None, cells: int) -> tuple[complex, ...]:
+    if text is None:
+        return ()
+    try:
+        values = tuple(complex(word) for word in text.split())
+    except ValueError:
+        raise SqlError(f"cannot read the values {text!r}; written like 1 0.5 1j") from None
+    if len(values) != cells:
+        raise SqlError(f"{len(values)} values for {cells} cells")
+    return values
 
 
 def _read_counts(word: str, value: str) -> dict[str, int]:

@@ -18,10 +18,10 @@ from gpu_exec.kernels.dtype import numpy_dtype
 from planner.dtypes import BOOL, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
 from planner.errors import ExecutionError, IntegerOverflowError, PlanError
-from planner.node import postorder
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold
+from planner.node import postorder, rewrite
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, fold, is_plain_product
 from planner.scalar_types import guarded
-from planner.subscripts import Labels
+from planner.subscripts import Labels, Subscripts
 
 Array = np.ndarray
 MOST_CELLS = 10**7
@@ -52,9 +52,26 @@ def evaluate(graph: Tensor, inputs: Mapping[str, tuple[Array, Array]]) -> Total:
     Raises   PlanError for a node with more than 10^7 cells in its label space
     """
     done: dict[Tensor, Total] = {}
-    for node in postorder(graph):
+    for node in postorder(rewrite(graph, _left_to_right)):
         done[node] = _evaluate(node, [done[arg] for arg in node.args], inputs)
-    return done[graph]
+    return done[node]
+
+
+def _left_to_right(node: Tensor) -> Tensor:
+    """A sum of products whose label space is too large, two operands at a time: a label goes with its last operand."""
+    if not isinstance(node, Einsum) or node.cells <= MOST_CELLS or node.reduce != "sum" or node.where is not None:
+        return node
+    if not is_plain_product(node.combine, len(node.operands)) or len(node.operands) < 3:
+        return node
+    sides, output = node.subscripts.inputs, node.subscripts.output
+    total, labels = node.operands[0], sides[0]
+    for i, operand in enumerate(node.operands[1:], 1):
+        later = {label for side in sides[i + 1 :] for label in side}.union(output)
+        both = dict.fromkeys([*labels, *sides[i]])
+        kept = output if i == len(sides) - 1 else tuple(label for label in both if label in later)
+        product = Call("mul", (Arg(0), Arg(1)))
+        total, labels = Einsum((total, operand), Subscripts((labels, sides[i]), kept), product, "sum"), kept
+    return total
 
 
 def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Array, Array]]) -> Total:

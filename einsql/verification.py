@@ -14,6 +14,7 @@ from einsql.query_file import QueryFile
 from einsql.reference import evaluate
 from einsql.session import Session
 from gpu_exec.batch import to_dense
+from gpu_exec.kernels.dtype import numpy_dtype
 from planner.einsum import Einsum, Tensor
 from planner.errors import PlanError
 from planner.node import postorder
@@ -94,13 +95,15 @@ def compare(query: Query, scaled: Mapping[str, int]) -> Verification:
         return Verification(query, scaled, f"{_first(query, present != want.present)} is present on one side only")
     dtype = query.graph.type.dtype
     got = np.where(present, got, np.zeros((), got.dtype))
-    expected = np.where(present, want.values, 0).astype("float64" if dtype.is_float else dtype.name)
+    wide = np.dtype(complex if dtype.is_complex else float)
+    expected = np.where(present, want.values, 0).astype(numpy_dtype(dtype) if dtype.is_exact else wide)
+    got = got if dtype.is_exact else got.astype(wide)
     finite = np.isfinite(got) & np.isfinite(expected)
     with np.errstate(invalid="ignore"):
-        off = np.where(finite, np.abs(np.subtract(got, expected, dtype=float)), 0.0)
+        off = np.where(finite, np.abs(np.subtract(got, expected, dtype=wide)), 0.0)
     allowed = 4 * want.bound + float(np.finfo(np.float32).tiny)
     close = (finite & (off <= allowed)) | (np.isnan(got) & np.isnan(expected))
-    wrong = (got != expected) & ~(close & dtype.is_float)
+    wrong = (got != expected) & ~(close & (not dtype.is_exact))
     problem = f"{_first(query, wrong)} is {got[wrong][0]}, not {expected[wrong][0]}" if wrong.any() else ""
     error = float(off.max(initial=0))
     return Verification(query, scaled, problem, error, float(allowed.flat[off.argmax()]) if error else 0.0)

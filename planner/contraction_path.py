@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import index
 from typing import Any, cast
 
 import opt_einsum
@@ -51,11 +52,11 @@ def read_path(path: Any, operands: int) -> Path:
     linear: Path = []
     for i, step in enumerate(steps):
         known = {number: at for at, number in enumerate(live)} if word == "ssa" else range(len(live))
-        for index in step:
-            if index not in known:
+        for number in step:
+            if number not in known:
                 there = f"there are {len(live)} operands then, {', '.join(map(str, known))}"
-                raise ShapeError(f"step {i + 1} of the path, {step}, names operand {index}; {there}")
-        at = tuple(sorted(known[index] for index in step))
+                raise ShapeError(f"step {i + 1} of the path, {step}, names operand {number}; {there}")
+        at = tuple(sorted(known[number] for number in step))
         linear.append(at)
         live = [number for k, number in enumerate(live) if k not in at] + [operands + i]
     if len(live) != 1:
@@ -65,7 +66,7 @@ def read_path(path: Any, operands: int) -> Path:
 
 def _read_step(step: Any, position: int) -> tuple[int, ...]:
     try:
-        indices = tuple(int(i) for i in step)
+        indices = tuple(index(i) for i in step)
     except (TypeError, ValueError):
         raise ShapeError(f"step {position + 1} of the path is {step!r}, not a tuple of operand numbers") from None
     if not indices or len(set(indices)) != len(indices):

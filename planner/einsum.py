@@ -16,7 +16,7 @@ from itertools import chain, count
 from planner.dtypes import ADDITIVE, BOOL, DType, accumulator, reduce_dtype
 from planner.errors import ShapeError
 from planner.node import Node, postorder
-from planner.predicates import keeps_all
+from planner.predicates import joined, keeps_all
 from planner.relation_type import Label, RelationType
 from planner.scalar import Arg, Cast, Expr, Value, is_plain_product, labels_of, substitute
 from planner.scalar_text import text
@@ -174,7 +174,9 @@ class Einsum(Tensor):
     @property
     def flops(self) -> int:
         """A multiply-add is 2 FLOP; any other combine and reduce count as one each."""
-        return self.cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
+        whole = [i for i, operand in enumerate(self.operands) if operand.type.dtype.is_int]
+        cells = math.prod(self.extents[label] for label in joined(self.subscripts, self.where, whole))
+        return cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
 
     @property
     def is_contraction(self) -> bool:

@@ -12,6 +12,7 @@ from functools import reduce
 from planner.cuts import Cut
 from planner.relation_type import Label
 from planner.scalar import Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, substitute
+from planner.subscripts import Subscripts
 
 Range = tuple[int, int]
 
@@ -127,6 +128,12 @@ def determined(
         else:
             rest.append(part)
     return found, rest
+
+
+def joined(subscripts: Subscripts, where: Expr | None, whole: Collection[int]) -> list[Label]:
+    """The labels that a join ranges over: those that no equality determines."""
+    given = determined(where, subscripts.contracted, whole)[0]
+    return [label for label in subscripts.labels if label not in given]
 
 
 def _is_whole(expr: Expr) -> bool:

@@ -16,7 +16,7 @@ from planner.dtypes import DType, reduce_dtype
 from planner.errors import PlanError
 from planner.node import Node
 from planner.placement import AnyPlacement, Placement
-from planner.predicates import keeps_all, keys_decide
+from planner.predicates import joined, keeps_all, keys_decide
 from planner.relation_type import Label, RelationType
 from planner.scalar import Cast, Expr, Value, walk
 from planner.scalar_types import typed
@@ -138,7 +138,8 @@ class Join(Rel):
     @property
     def flops(self) -> int:
         """For a complete join; a multiply-add is 2 FLOP."""
-        cells = math.prod(c.extent for c in self.cuts)
+        whole = [i for i, operand in enumerate(self.operands) if operand.type.dtype.is_int]
+        cells = math.prod(self.label_cuts[label].extent for label in joined(self.subscripts, self.where, whole))
         return cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
 
 
