@@ -61,6 +61,8 @@ def _place(node: rel.Rel, request: Request) -> rel.Rel:
 
 def _cheapest(node: rel.Join, devices: int) -> Placement:
     found = candidates(devices, len(node.cuts), [cut.count > 1 for cut in node.cuts])
+    if len(found) == 1:
+        return found[0]
     return min(found, key=lambda work: _seconds(replace(node, work=work)))
 
 

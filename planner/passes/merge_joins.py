@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from planner.dtypes import ADDITIVE, accumulator
@@ -29,8 +30,9 @@ def merge_joins(graph: Tensor) -> Tensor:
         args = tuple(new[arg] for arg in node.args)
         same = all(a is b for a, b in zip(args, node.args, strict=True))
         made: Tensor = node if same else node.with_args(args)
+        times = Counter(node.args)
         for i in reversed(range(len(node.args))):
-            once = len(users[node.args[i]]) == 1 and sum(arg is node.args[i] for arg in node.args) == 1
+            once = len(users[node.args[i]]) == 1 and times[node.args[i]] == 1
             if once and isinstance(made, Einsum):
                 made = _merged(made, i)
         new[node] = made
