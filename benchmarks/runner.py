@@ -1,33 +1,51 @@
 """Runs contenders in alternating processes. A machine that others use is noisy, and what one library leaves in a
-process slows the next: so each time comes from a process of its own, contenders take turns, and the best time counts.
+process slows the next: so in every round each contender has a process of its own, contenders take turns case by case,
+and the best time of all rounds counts.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 Work = Callable[[], object]
-Contender = Callable[[], Work]  # prepares its data, and returns what is to be timed
+Ask = Callable[[str], float | str]  # name of a case -> its best time, or why there is none
 
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison. `ours` and `peer` name contenders; `rounds` is how many processes each gets."""
+    """One comparison of contenders, by name.
+
+    prepare   makes the data of a contender, and returns what is to be timed; raises ModuleNotFoundError for a contender
+              that is not installed
+    limit     of our time over that of the fastest peer
+    rounds    how many processes each contender gets
+    """
 
     name: str
+    prepare: Callable[[str], Work]
     ours: str
-    peer: str
+    peers: tuple[str, ...]
     limit: float
     rounds: int = 5
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        return (self.ours, *self.peers)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a result table; seconds are the best of all rounds."""
+    """One line of a result table; seconds are the best of all rounds.
+
+    peer      the fastest one
+    others    of every other peer its seconds, or why it has none
+    """
 
     name: str
     ours_s: float
@@ -35,9 +53,10 @@ class Row:
     peer_s: float
     ratio: float
     limit: float
+    others: Mapping[str, float | str]
 
 
-def best_seconds(work: Work, at_least: float = 0.3, repeats: int = 7) -> float:
+def best_seconds(work: Work, at_least: float = 0.3, repeats: int = 15) -> float:
     """The best time of one call: one to warm up, then `repeats` calls or `at_least` seconds of them."""
     start = time.perf_counter()
     work()
@@ -54,25 +73,61 @@ def best_seconds(work: Work, at_least: float = 0.3, repeats: int = 7) -> float:
     return best
 
 
-def time_in_process(group: str, contender: str) -> float:
-    """The best time of a contender, in a fresh process."""
+def serve(cases: Sequence[Case], contender: str) -> None:
+    """What the process of a contender does: times each case that a line of its input names, and prints the answer."""
+    by_name = {case.name: case for case in cases}
+    for line in sys.stdin:
+        answer: float | str = "not installed"
+        try:
+            answer = best_seconds(by_name[line.strip()].prepare(contender))
+        except ModuleNotFoundError as error:
+            if error.name != contender:
+                raise
+        print(json.dumps(answer), flush=True)
+
+
+@contextmanager
+def _process(group: str, contender: str) -> Iterator[Ask]:
+    """A fresh process for one contender."""
     command = [sys.executable, "-m", "benchmarks", group, "--contender", contender]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{contender} failed:\n{done.stderr}")
-    return float(done.stdout.split()[-1])
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        questions, answers = process.stdin, process.stdout
+
+        def ask(case: str) -> float | str:
+            print(case, file=questions, flush=True)
+            answer = answers.readline()
+            if not answer:
+                raise RuntimeError(f"{contender} failed at {case}; its error is above")
+            time: float | str = json.loads(answer)
+            return time
+
+        yield ask
 
 
-def compare(group: str, cases: Sequence[Case], contenders: Mapping[str, Contender]) -> list[Row]:
-    """Time every contender that a case names, rounds interleaved; refuses names that do not exist."""
-    wanted = {name: case.rounds for case in cases for name in (case.ours, case.peer)}
-    missing = sorted(set(wanted) - set(contenders))
-    if missing:
-        raise ValueError(f"no contender {missing[0]!r} in group {group!r}")
-    times: dict[str, list[float]] = {name: [] for name in wanted}
-    for turn in range(max(wanted.values())):
-        for name, rounds in wanted.items():
-            if turn < rounds:
-                times[name].append(time_in_process(group, name))
-    best = {name: min(found) for name, found in times.items()}
-    return [Row(c.name, best[c.ours], c.peer, best[c.peer], best[c.ours] / best[c.peer], c.limit) for c in cases]
+def compare(group: str, cases: Sequence[Case]) -> list[Row]:
+    """Time every contender of every case, rounds interleaved."""
+    best: dict[str, dict[str, float]] = {case.name: {} for case in cases}
+    skipped: dict[str, dict[str, str]] = {case.name: {} for case in cases}
+    for turn in range(max(case.rounds for case in cases)):
+        due = [case for case in cases if turn < case.rounds]
+        with ExitStack() as stack:
+            names = dict.fromkeys(name for case in due for name in case.contenders)
+            asks = {name: stack.enter_context(_process(group, name)) for name in names}
+            for case in due:
+                for name in case.contenders:
+                    answer = asks[name](case.name)
+                    if isinstance(answer, str):
+                        skipped[case.name][name] = answer
+                    else:
+                        best[case.name][name] = min(answer, best[case.name].get(name, answer))
+    return [_row(case, best[case.name], skipped[case.name]) for case in cases]
+
+
+def _row(case: Case, best: Mapping[str, float], skipped: Mapping[str, str]) -> Row:
+    ran = sorted((name for name in case.peers if name in best), key=lambda name: best[name])
+    if not ran:
+        raise RuntimeError(f"no peer of {case.name!r} ran: {', '.join(f'{n} {why}' for n, why in skipped.items())}")
+    ours, peer = best[case.ours], best[ran[0]]
+    others: dict[str, float | str] = {name: best[name] for name in ran[1:]}
+    return Row(case.name, ours, ran[0], peer, ours / peer, case.limit, {**others, **skipped})

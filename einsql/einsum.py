@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from einsql.graph_domains import GraphDomains
 from einsql.total import Whole, total_einsum
 from planner.contraction_path import read_path
 from planner.dtypes import BOOL, FLOAT64, REDUCES
@@ -57,11 +58,14 @@ def _is_sublist(item: Any) -> bool:
     )
 
 
-def einsum_of(wholes: Sequence[Whole], read: Subscripts, reduce: str, combine: str | None, path: Any) -> Whole:
-    """The einsum over total arrays; sum over booleans is any, as in NumPy."""
+def einsum_of(
+    wholes: Sequence[Whole], read: Subscripts, reduce: str, combine: str | None, path: Any, domains: GraphDomains
+) -> Whole:
+    """The einsum over total arrays; sum over booleans is any, as in NumPy. Labels meet by the values of `domains`."""
     if reduce not in REDUCES:
         raise ShapeError(f"no reduce {reduce!r}; there are {', '.join(REDUCES)}")
     expr = _combine(combine, len(wholes))
+    wholes = domains.unified(wholes, read, expr)
     dtype = typed(expr, [w.node.type.dtype for w in wholes])[1]
     if reduce in ("any", "all") and dtype != BOOL:
         expr = Call("ne", (expr, Const(0)))

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from einsql.domains import Domain
 from einsql.engine import Engine
+from einsql.graph_domains import GraphDomains
 from einsql.relation import Relation
 from gpu_exec.batch import Batch, from_cells, from_dense, to_dense
 from planner.cuts import Cut
-from planner.einsum import Tensor
-from planner.errors import PlanError
+from planner.einsum import Tensor, TensorType
+from planner.errors import PlanError, ShapeError
+from planner.memory import check_program, check_whole
 from planner.node import postorder
 from planner.placement import describe
 from planner.relation_type import RelationType
@@ -101,9 +104,30 @@ class Query:
         """The result as an array over `labels`; `fill` says what absent cells are worth."""
         return self._result.numpy(fill)
 
-    def arrow(self) -> pa.Table:
-        """The result with one row per present cell: a column per label, then `val`."""
-        return self._result.arrow()
+    def arrow(self, blocks: bool = False) -> pa.Table:
+        """The result with one row per present cell: a column per label, then `val`; `.to_pandas()` makes a data frame.
+
+        With `blocks=True` one row per block, from which `Session.create` restores the relation: see `Relation.arrow`.
+        """
+        return self._result.arrow(blocks)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows of `arrow()`: polars, pandas and DuckDB read a query as it is."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def domain(self, label: str) -> pa.Array | range:
+        """The values that the coordinates of a label stand for, without running the query."""
+        if label not in self.labels:
+            raise ShapeError(f"the result has no label {label!r}; it has {', '.join(self.labels) or 'none'}")
+        if label in self.domains:
+            return self.domains[label].values
+        return range(self.graph.type.extents[self.labels.index(label)])
+
+    @cached_property
+    def domains(self) -> dict[str, Domain]:
+        """The dictionaries of those labels that have one."""
+        found = GraphDomains(dict(self.relations)).of(self.graph)
+        return {label: domain for label, domain in zip(self.labels, found, strict=True) if domain is not None}
 
     def scipy(self) -> Any:
         """The present cells as a scipy.sparse.coo_array, of one or two labels."""
@@ -115,14 +139,15 @@ class Query:
         batch = self._execute()
         assert self.stats is not None
         self.stats = replace(self.stats, seconds=time.perf_counter() - start)
-        result = Relation("", _labelled(batch, self.labels), self.fill)
+        result = Relation("", _labelled(batch, self.labels), self.fill, self.domains)
         self.__dict__["_result"] = result
         return result
 
     def to_table(self, name: str, replace: bool = False) -> Relation:
         """Store the result as a relation, whole or not at all."""
         result = self._result
-        return self.session.store(Relation(name, result.batch, 0 if result.fill is None else result.fill), replace)
+        fill = 0 if result.fill is None else result.fill
+        return self.session.store(Relation(name, result.batch, fill, result.domains), replace)
 
     @cached_property
     def _result(self) -> Relation:
@@ -149,6 +174,8 @@ class Query:
                     f"the reference interpreter refuses {name}: {r.type.cells} cells, at most {MOST_CELLS}"
                     "\n  scale the inputs down, or use engine='host'"
                 )
+        for node in postorder(self.graph):
+            self._check_whole(node.name or "a step", node.type, node.type.complete)
         total = evaluate(self.graph, {name: to_dense(r.batch) for name, r in self.relations.items()})
         t = self.graph.type
         values = total.numpy(t.dtype)
@@ -159,8 +186,13 @@ class Query:
         where = np.argwhere(total.present)
         return from_cells(where, values[total.present], RelationType(t.labels, cuts, t.dtype, presence="cells"))
 
+    def _check_whole(self, name: str, type: TensorType | RelationType, complete: bool) -> None:
+        limit = self.session.memory_limit
+        if limit is not None and complete:
+            check_whole(name, str(type), type.cells, type.nbytes, limit)
+
     def _run_duckdb(self) -> Batch:
-        run = self.session.duckdb.run(self.script, self.relations)
+        run = self.session.duckdb.run(self.script, self.relations, self.session.memory_limit)
         self.stats = Stats("duckdb", self.engine.why, 0.0, run.kernel_calls, 0, (run.peak_bytes,))
         return run.batch
 
@@ -171,7 +203,10 @@ class Query:
         """The query compiled for host devices; its key phase has run."""
         from einsql.host_engine import compile_host
 
-        return compile_host(self.graph, self.relations, self.request)
+        compiled = compile_host(self.graph, self.relations, self.request)
+        if self.session.memory_limit is not None:
+            check_program(compiled.program, self.session.memory_limit)
+        return compiled
 
     @cached_property
     def script(self) -> Any:
@@ -179,7 +214,10 @@ class Query:
         from planner.optimizer import optimize
         from planner.sqlgen import generate_script
 
-        return generate_script(optimize(self.graph, replace(self.request, devices=1, placement={})))
+        plan = optimize(self.graph, replace(self.request, devices=1, placement={}))
+        for node in postorder(plan):
+            self._check_whole(node.name, node.type, node.type.presence == "complete")
+        return generate_script(plan)
 
     @property
     def plan(self) -> Plan:

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from einsql.arrow import value_field
+from einsql.blocks import block_table
+from einsql.cells import called_by, cell_text
+from einsql.domains import Domain
 from gpu_exec.batch import Batch, cells, recut, to_dense
-from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType
-from planner.errors import DataError, PlanError, UnsupportedError
+from planner.dtypes import BFLOAT16, FLOAT16
+from planner.errors import DataError, PlanError, ShapeError, UnsupportedError
 from planner.explain import format_bytes, plural
 from planner.relation_type import Label, RelationType
 from planner.scalar import Value
 
 Array = np.ndarray
 
-ARROW: dict[DType, pa.DataType] = {BOOL: pa.bool_(), INT64: pa.int64(), FLOAT32: pa.float32(), FLOAT64: pa.float64()}
-
 
 @dataclass(frozen=True, repr=False)
 class Relation:
     """A stored tensor relation, or a result.
 
-    fill    the value that an absent cell has where the relation is read as a total array; None: there is none
+    fill      the value that an absent cell has where the relation is read as a total array; None: there is none
+    domains   the dictionaries of the labels whose coordinates stand for other values
     """
 
     name: str
     batch: Batch
     fill: Value | None = 0
+    domains: Mapping[Label, Domain] = field(default_factory=dict)
     _recut: dict[RelationType, Batch] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -53,8 +57,19 @@ class Relation:
             self._recut[type] = recut(self.batch, type)
         return self._recut[type]
 
+    def domain(self, label: Label) -> pa.Array | range:
+        """The values that the coordinates 0, 1, ... of a label stand for: its dictionary, else its range."""
+        if label not in self.labels:
+            raise ShapeError(
+                f"{self.name or 'the result'} has no label {label!r}; it has {', '.join(self.labels) or 'none'}"
+            )
+        if label in self.domains:
+            return self.domains[label].values
+        return range(self.type.label_cuts[label].extent)
+
     def numpy(self, fill: Value | None = None) -> Array:
-        """The total array, in the order of `labels`. It is read-only, since it may be what the database holds.
+        """The total array, in the order of `labels`, each axis in the order of its `domain`. It is read-only, since it
+        may be what the database holds. bfloat16 is that of ml_dtypes.
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
@@ -73,22 +88,43 @@ class Relation:
             absent = int(present.size - present.sum())
             raise DataError(
                 f"{absent} of {present.size} cells of {self.name or 'the result'} {self.type.describe()} are absent"
-                f", the first at {cell_text(self.labels, np.argwhere(~present)[0])}"
+                f", the first at {self._cell(np.argwhere(~present)[0])}"
                 "\n  say what they are worth, as in .numpy(fill=0), or take .arrow()"
             )
-        return _read_only(np.where(present, array, array.dtype.type(value)))
+        return _read_only(np.where(present, array, np.asarray(value, array.dtype)))
 
-    def arrow(self) -> pa.Table:
-        """One row per present cell: a column per label, then `val`. An absent scalar is a row with NULL, as in SQL."""
+    def arrow(self, blocks: bool = False) -> pa.Table:
+        """One row per present cell: a column per label, then `val`. An absent scalar is a row with its fill, or with NULL
+        where there is none, as in SQL.
+
+        Labels with a dictionary give its values. Arrow lacks complex numbers, which come as fixed-size lists of two
+        floats, and bfloat16, which comes as float32; the field's metadata names the dtype, and `create` reads it back.
+
+        blocks   one row per block: label columns with the numbers of its parts, and `val` as fixed_shape_tensor, or as
+                 flat lists where blocks differ in shape. `create` restores labels, extents, cuts, dtype, fill, presence
+                 and dictionaries from the metadata of the schema.
+        """
+        if blocks:
+            return block_table(self.batch, self.fill, self.domains)
         coordinates, values = cells(self.batch)
-        columns = [pa.array(coordinates[:, i]) for i in range(len(self.labels))]
-        dtype = ARROW[self.type.dtype]
-        if not self.labels and not len(values):
-            return pa.table([pa.nulls(1, dtype)], names=["val"])
-        return pa.table([*columns, pa.array(values, dtype)], names=[*self.labels, "val"])
+        columns = [
+            self.domains[label].take(coordinates[:, i]) if label in self.domains else pa.array(coordinates[:, i])
+            for i, label in enumerate(self.labels)
+        ]
+        field, column = value_field("val", values, self.type.dtype)
+        if not self.labels and not len(values):  # nothing was there: its fill, or NULL, as in SQL
+            fill = np.asarray([0 if self.fill is None else self.fill]).astype(values.dtype)
+            column = pa.nulls(1, field.type) if self.fill is None else value_field("val", fill, self.type.dtype)[1]
+        fields = [pa.field(label, c.type) for label, c in zip(self.labels, columns, strict=True)]
+        return pa.table([*columns, column], schema=pa.schema([*fields, field]))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows of `arrow()`, for polars, pandas, DuckDB and whoever else reads Arrow's C stream."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
     def scipy(self) -> Any:
-        """The present cells as a scipy.sparse.coo_array, of one or two labels."""
+        """The present cells as a scipy.sparse.coo_array, of one or two labels. float16 and bfloat16, which scipy lacks,
+        come as float32."""
         import scipy.sparse
 
         if len(self.labels) not in (1, 2):
@@ -101,7 +137,12 @@ class Relation:
                 "; take .arrow() or .numpy()"
             )
         coordinates, values = cells(self.batch)
+        if self.type.dtype in (FLOAT16, BFLOAT16):
+            values = values.astype(np.float32)
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
+
+    def _cell(self, coordinate: Array) -> str:
+        return cell_text(self.labels, called_by(self.labels, coordinate, self.domains))
 
     def __str__(self) -> str:
         rows, size = plural(self.batch.rows, "row"), format_bytes(self.batch.nbytes)
@@ -114,8 +155,3 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def cell_text(labels: Sequence[Label], coordinate: Array) -> str:
-    """`(src=0, dst=1)`."""
-    return "(" + ", ".join(f"{name}={int(c)}" for name, c in zip(labels, coordinate, strict=True)) + ")"

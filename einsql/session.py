@@ -9,10 +9,16 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from einsql import builder
-from einsql.create import Storage, create_relation
+from einsql.cells import Storage
+from einsql.create import create_relation
+from einsql.domains import Domain
 from einsql.einsum import einsum_of, read_call
 from einsql.engine import choose_engine
+from einsql.graph_domains import GraphDomains
+from einsql.joining import relabelled
 from einsql.ones import ones
 from einsql.query import Query
 from einsql.relation import Relation
@@ -21,6 +27,7 @@ from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole
 from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, DataError, PlanError, ShapeError, UnsupportedError
+from planner.memory import read_bytes
 from planner.node import rewrite
 from planner.request import Request, check_cuts
 from planner.scalar import Value
@@ -29,24 +36,36 @@ if TYPE_CHECKING:
     from einsql.duckdb.engine import DuckDBEngine
 
 
-def connect(path: str | None = None, *, engine: str = "auto", devices: int | str | None = None) -> Session:
+def connect(
+    path: str | None = None,
+    *,
+    engine: str = "auto",
+    devices: int | str | None = None,
+    memory_limit: int | str | None = None,
+) -> Session:
     """Open an embedded database in this process.
 
-    engine    "auto", "reference", "duckdb" or "host", the last also with a count of devices as in "host:4"
-    devices   how many host devices, or "host:4"
+    engine        "auto", "reference", "duckdb" or "host", the last also with a count of devices as in "host:4"
+    devices       how many host devices, or "host:4"
+    memory_limit  bytes that the values of a query may hold at a time, or a text such as "4 GiB"; a query that needs
+                  more is refused before it runs
     """
     if path is not None:
         raise UnsupportedError("a database on disk is not supported yet; connect() keeps relations in memory")
-    return Session(engine, devices)
+    return Session(engine, devices, memory_limit)
 
 
 class Session:
     """Relations by name. A context manager; closing drops everything."""
 
-    def __init__(self, engine: str = "auto", devices: int | str | None = None) -> None:
+    def __init__(
+        self, engine: str = "auto", devices: int | str | None = None, memory_limit: int | str | None = None
+    ) -> None:
         choose_engine(engine, devices)  # refuse a bad default now, not with the first query
+        self.memory_limit = None if memory_limit is None else read_bytes(memory_limit)
         self._engine, self._devices = engine, devices
         self._relations: dict[str, Relation] = {}
+        self._domains: dict[str, Domain] = {}
         self._operands = 0
 
     # -------------------------------------------------------------------------------------------------- relations
@@ -58,6 +77,7 @@ class Session:
         labels: str | Sequence[str] | None = None,
         *,
         val: str | None = None,
+        block_shape: Sequence[int] | None = None,
         parts: Mapping[str, int] | None = None,
         tile: Mapping[str, int] | None = None,
         fill: Value = 0,
@@ -67,23 +87,46 @@ class Session:
     ) -> Relation:
         """Store a tensor relation.
 
-        data         a NumPy array, a scipy sparse matrix, or a table: Arrow, a mapping of columns, pandas, polars
-        labels       one per axis, or the label columns of a table; extents may be stated: "src=34 dst=34"
+        data         an array: NumPy, DLPack (torch, jax, cupy), a list, a number; cells that NumPy masks are absent
+                     a scipy sparse matrix
+                     a table: whatever gives Arrow's C stream (pyarrow, pandas, polars, DuckDB), a mapping of columns
+                     a file name: .parquet, .csv, .npy, .npz
+                     another relation, or a query
+        labels       one per axis, or the label columns of a table; extents may be stated: "src=34 dst=34". Columns of
+                     strings, dates, timestamps, UUIDs, booleans, and of integers that reach 2**31, have a dictionary:
+                     the sorted distinct values are the coordinates 0, 1, ...
+                     "src:person dst:person" gives all labels that name `person` one dictionary, which grows with every
+                     relation
         val          the value column of a table; without one every row is worth 1
+        block_shape  of a value column of lists, each of which is a block in row-major order
         parts, tile  how labels are cut in storage: {label: number of parts}, {label: tile extent}
         fill         what an absent cell is worth where the relation is read as a total array
         dense        True: every cell must be there; False: keep rows of single cells; None: dense when complete
-        duplicates   "refuse" or "sum", for rows with equal coordinates
+        duplicates   "refuse" or "sum", for rows with equal coordinates; sums keep the dtype
         replace      overwrite a relation of that name
+
+        A `val` column of fixed_shape_tensor, or of lists, holds a block per row. A label with a column is cut: it holds
+        the numbers of the blocks. A label without one lies inside the blocks. A block has an axis per label, or one per
+        label without a column, in the order of `labels`, or as the tensor's dim_names say; a label with a column but no
+        axis is cut to single cells. A table that `arrow(blocks=True)` made needs no labels.
+
+        Raises   EinsqlError, and the database is as it was
         """
         if duplicates not in ("refuse", "sum"):
             raise ShapeError(f"duplicates is 'refuse' or 'sum', got {duplicates!r}")
-        if not isinstance(fill, bool | int | float):
+        fill = fill.item() if isinstance(fill, np.generic) else fill
+        if not isinstance(fill, bool | int | float | complex):
             raise DataError(f"the fill of {name!r} is a number, got {fill!r}")
         parts, tile = {} if parts is None else parts, {} if tile is None else tile
         check_cuts(parts, tile)
         storage = Storage(parts, tile, dense)
-        return self.store(create_relation(name, data, labels, val, fill, storage, duplicates == "sum"), replace)
+        shared = dict(self._domains)
+        add_up = duplicates == "sum"
+        data = data._result if isinstance(data, Query) else data
+        relation = create_relation(name, data, labels, val, fill, storage, add_up, block_shape, shared)
+        self.store(relation, replace)
+        self._domains = shared
+        return relation
 
     def store(self, relation: Relation, replace: bool = False) -> Relation:
         """Put a finished relation into the catalog."""
@@ -126,6 +169,7 @@ class Session:
     def close(self) -> None:
         """Drop every relation and end DuckDB."""
         self._relations.clear()
+        self._domains.clear()
         if "duckdb" in self.__dict__:
             self.duckdb.close()
             del self.__dict__["duckdb"]
@@ -148,15 +192,15 @@ class Session:
         used: dict[str, Relation] = {}
 
         def find(name: str) -> Table:
-            used[name] = self._relations[name]
-            node = Input(used[name].type, name=name)
+            relation = self._relations[name]
+            node = Input(relation.type, name=_called(relation, used))
             return Table(node, node.type.labels)
 
         def everywhere(label: str, extent: int) -> Tensor:
             relation = ones([label], [extent])
             return Input(relation.type, name=_called(relation, used))
 
-        statement = read_sql(text, Catalog(self.relations, find, everywhere))
+        statement = read_sql(text, Catalog(self.relations, find, everywhere, GraphDomains(used)))
         query = self._query(statement.table.node, statement.table.labels, used, None, options)
         if statement.create is not None:
             query.to_table(statement.create, statement.replace)
@@ -175,7 +219,8 @@ class Session:
 
         subscripts   "ij,jk->ik", "...ij,...jk->...ik", words in brackets "[src dst],[dst c]->[src c]", or NumPy's list
                      form: db.einsum(A, [0, 1], B, [1, 2], [0, 2])
-        operands     names of relations, arrays, numbers, or queries
+        operands     names of relations, relations, queries, numbers, arrays, files as pathlib.Path, and whatever else
+                     `create` takes without labels
         reduce       sum, prod, max, min, any, all, or fsum: the exactly rounded sum; sum over booleans is any, as in
                      NumPy
         combine      mul, add, sub, div, min, max, or an expression over x0, x1, ... and labels: "abs(x0 - x1)"
@@ -183,13 +228,15 @@ class Session:
                      SSA pairs after the word "ssa"
         options      engine "host:4", devices 4, parts {label: n}, tile {label: n}, placement {node: "Sharded(i)"}
 
-        An axis of extent 1 is stretched as NumPy does it. An ellipsis that the output leaves out is summed over.
+        An axis of extent 1 is stretched as NumPy does it. An ellipsis that the output leaves out is summed over. Labels
+        with dictionaries meet by their values; one whose coordinates stand for values meets no plain one.
         """
         call = read_call(subscripts, operands, lambda name: name in self._relations)
         used: dict[str, Relation] = {}
+        domains = GraphDomains(used)
         wholes = [self._whole(operand, used) for operand in call.operands]
-        read = call.subscripts([w.node.type.extents for w in wholes])
-        result = einsum_of(wholes, read, reduce, combine, path)
+        read = call.subscripts([domains.shape(w.node) for w in wholes])
+        result = einsum_of(wholes, read, reduce, combine, path, domains)
         return self._query(result.node, read.output, used, result.fill, options)
 
     def tensor(self, data: Any, labels: str | Sequence[str] | None = None) -> builder.Tensor:
@@ -202,7 +249,7 @@ class Session:
         if isinstance(data, str | Query):
             whole = self._whole(data, used)
             names = data.labels if isinstance(data, Query) else whole.node.type.labels
-            return builder.relabelled(builder.Tensor(self, whole, names, used), labels)
+            return relabelled(builder.Tensor(self, whole, names, used), labels)
         self._operands += 1
         storage = Storage({}, {}, None)
         relation = create_relation(f"operand{self._operands}", data, labels, None, 0, storage, False)
@@ -218,7 +265,9 @@ class Session:
                     "\n  store it first, as in query.to_table('name'), where an absent cell is worth 0"
                 )
             return Whole(node, 0 if operand.fill is None else operand.fill)
-        if isinstance(operand, str):
+        if isinstance(operand, Relation):
+            relation = operand
+        elif isinstance(operand, str):
             relation = self.relation(operand)
         else:
             self._operands += 1

@@ -6,9 +6,12 @@ EINSQL_HYPOTHESIS   dev (25 examples), ci (100) or debug (10, verbose); CI=true 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import Verbosity, settings
+
+import einsql as es
 
 settings.register_profile("dev", max_examples=25, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None)
@@ -24,3 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update_plans(request: pytest.FixtureRequest) -> bool:
     """Whether golden plans are to be rewritten instead of compared."""
     return bool(request.config.getoption("--update-plans"))
+
+
+@pytest.fixture
+def db() -> Iterator[es.Session]:
+    """An empty session, closed after the test."""
+    with es.connect() as session:
+        yield session

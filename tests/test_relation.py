@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse
 
 import einsql as es
+from gpu_exec.kernels.dtype import numpy_dtype
+from planner.dtypes import DTYPES, dtype_named
 
 Array = np.ndarray
 
@@ -40,22 +42,51 @@ def test_a_dense_array_comes_back(db: es.Session, dtype: str, shape: tuple[int, 
     np.testing.assert_array_equal(back, array)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint32"])
-def test_narrow_integers_widen_exactly(db: es.Session, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "stored"),
+    [
+        ("int8", "int8"), ("int16", "int16"), ("int32", "int32"), ("int64", "int64"), ("uint8", "uint8"),
+        ("uint16", "int32"), ("uint32", "int64"), (">i4", "int32"), (">u2", "int32"),
+    ],
+)  # fmt: skip
+def test_integers_keep_their_dtype_or_one_that_holds_them(db: es.Session, dtype: str, stored: str) -> None:
     limits = np.iinfo(dtype)
     relation = db.create("A", np.array([limits.min, limits.max], dtype))
-    assert relation.numpy().dtype == np.int64
+    assert relation.numpy().dtype == stored
     assert relation.numpy().tolist() == [limits.min, limits.max]
 
 
-@pytest.mark.parametrize(
-    "array",
-    [np.zeros(2, "float16"), np.zeros(2, "complex128"), np.zeros(2, "uint64"), np.array(["a"]), np.array([None])],
-)
+def test_uint64_becomes_int64_where_it_fits(db: es.Session) -> None:
+    assert db.create("A", np.array([2**63 - 1], "uint64")).numpy().tolist() == [2**63 - 1]
+    with pytest.raises(es.errors.DataError, match=r"B holds 9223372036854775808, which int64 cannot hold"):
+        db.create("B", np.array([2**63], "uint64"))
+    assert db.relations() == ["A"]
+
+
+@pytest.mark.parametrize("array", [np.zeros(2, np.longdouble), np.array(["a"]), np.array([None])])
 def test_other_dtypes_are_refused(db: es.Session, array: Array) -> None:
-    with pytest.raises(es.errors.UnsupportedError, match=rf"A has dtype {array.dtype}; supported are bool, integers"):
+    with pytest.raises(es.errors.UnsupportedError, match=rf"A has dtype {array.dtype}; supported are bool, uint8"):
         db.create("A", array)
     assert db.relations() == []
+
+
+def test_cells_that_a_numpy_mask_hides_are_absent(db: es.Session) -> None:
+    array = np.ma.masked_array([[1, 2], [3, 4]], [[False, True], [False, False]])
+    relation = db.create("A", array, fill=9)
+    assert table_of(relation)["val"] == [1, 3, 4]
+    assert relation.numpy().tolist() == [[1, 9], [3, 4]]
+
+
+def test_another_relation_and_a_query(db: es.Session) -> None:
+    """Under other labels and cuts; absent cells stay absent and keep their fill."""
+    first = db.create("A", {"i": [1, 2], "val": [5.0, 6.0]}, labels="i=4", fill=-1)
+    again = db.create("B", first, labels="t", parts={"t": 2})
+    assert (again.labels, again.type.counts) == (("t",), (2,))
+    assert again.numpy().tolist() == [-1, 5, 6, -1]
+    assert db.create("C", db.einsum("i->i", "A", combine="x0 * 2")).numpy().tolist() == [-2, 10, 12, -2]
+    assert db.einsum("i->", first).numpy() == 9
+    with pytest.raises(es.errors.ShapeError, match=r"D has 1 axes, shape .4,., but 2 labels"):
+        db.create("D", first, labels="t u")
 
 
 def test_the_database_keeps_its_own_copy(db: es.Session) -> None:
@@ -167,10 +198,17 @@ def test_rows_that_are_no_relation(db: es.Session, data: Any, options: dict[str,
         (scipy.sparse.eye_array(2), {"labels": "i=3 j"}, r"label 'i' of A is stated as 3, but the matrix has 2"),
         (np.zeros((2, 3)), {"labels": "i i"}, r"labels must be distinct, got i i"),
         (np.zeros(2), {"labels": "val"}, r"a label cannot be called 'val'"),
-        (np.zeros(2), {"labels": "i=x"}, r"cannot read the label 'i=x'; written like 'src' or 'src=34'"),
+        (np.zeros(2), {"labels": "i=x"}, r"cannot read the label 'i=x'; written like 'src', 'src=34' or 'src:person'"),
+        (np.zeros(2), {"labels": "i:"}, r"cannot read the label 'i:'"),
+        (np.zeros(2), {"labels": "i:city"}, r"names the domain 'city', which is not there; tables make them"),
         (np.zeros(2), {"labels": ["a b"]}, r"cannot read the label 'a b'"),
         ({"i": [0]}, {}, r"say which columns of A are labels"),
         ({"i": [0]}, {"labels": "j"}, r"A has no column 'j'; its columns are i"),
+        (
+            {"source": [0]},
+            {"labels": "sorce"},
+            r"A has no column 'sorce'; its columns are source; did you mean 'source'",
+        ),
         ({"i": [0], "val": [1]}, {"labels": "i", "val": "w"}, r"A has no column 'w'; its columns are i, val"),
         ({"i": [0], "a": [1], "b": [1]}, {"labels": "i"}, r"say which column of A holds the values, as in val='a'"),
         (np.zeros(2), {"parts": {"k": 2}}, r"parts or tile name label 'k'; the relation has i"),
@@ -186,9 +224,33 @@ def test_shapes_and_names_that_disagree(db: es.Session, data: Any, options: dict
     assert db.relations() == []
 
 
-def test_labels_are_integers(db: es.Session) -> None:
-    with pytest.raises(es.errors.UnsupportedError, match="label 'i' of A has type string; labels are integers from 0"):
-        db.create("A", {"i": ["x"], "val": [1]}, labels="i")
+def test_types_that_label_or_value_nothing(db: es.Session) -> None:
+    with pytest.raises(
+        es.errors.UnsupportedError, match="label 'i' of A has type double; labels are integers, strings"
+    ):
+        db.create("A", {"i": [0.5], "val": [1]}, labels="i")
+    with pytest.raises(es.errors.UnsupportedError, match="column 'val' of A has type string; values are booleans"):
+        db.create("A", {"i": [0], "val": ["x"]}, labels="i")
+    assert db.relations() == []
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"i": [0, 1, 2], "val": [1, 2]}, "the columns of A are of unequal length: i 3, val 2"),
+        ({"i": [0, "x"], "val": [1, 2]}, "cannot read column 'i' of A: "),
+        ({"i": [2**70], "val": [2]}, "cannot read column 'i' of A: "),
+        ({0: [0]}, "the columns of A are called by words, got 0"),
+        ({"i": np.array(3)}, "column 'i' of A is a single number"),
+        (pa.table([[0], [1], [2]], names=["i", "i", "val"]), "A has two columns 'i'; rename one"),
+        (object(), "A has dtype object"),
+        ([[1, 2], [3]], "cannot make A from a list: "),
+    ],
+)
+def test_data_that_is_no_table_and_no_array(db: es.Session, data: Any, message: str) -> None:
+    with pytest.raises(es.errors.EinsqlError, match=message):
+        db.create("A", data, labels="i")
+    assert db.relations() == []
 
 
 def test_duplicates_add_up_when_asked(db: es.Session) -> None:
@@ -197,6 +259,32 @@ def test_duplicates_add_up_when_asked(db: es.Session) -> None:
     assert db.create("B", {"i": [0, 0], "val": [True, True]}, labels="i", duplicates="sum").numpy().tolist() == [True]
     with pytest.raises(OverflowError, match="9223372036854775808, which int64 cannot hold"):
         db.create("C", {"i": [0, 0], "val": [2**62, 2**62]}, labels="i", duplicates="sum")
+    assert db.relations() == ["A", "B"]
+
+
+@pytest.mark.parametrize("dtype", [d.name for d in DTYPES if d.name != "bool"])
+def test_duplicates_add_up_in_their_dtype(db: es.Session, dtype: str) -> None:
+    values = np.array([1, 2, 4, 8], numpy_dtype(dtype_named(dtype)))
+    relation = db.create("A", {"i": [1, 0, 1, 1], "val": values}, labels="i", duplicates="sum")
+    assert relation.numpy().dtype == values.dtype
+    assert relation.numpy().tolist() == [2, 13]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_sums_of_narrow_duplicates_do_not_wrap(db: es.Session, dtype: str) -> None:
+    top = int(np.iinfo(dtype).max)
+    rows = {"i": [0, 0], "val": np.array([top, 1], dtype)}
+    with pytest.raises(OverflowError, match=f"duplicates in A add up to {top + 1}, which {dtype} cannot hold"):
+        db.create("A", rows, labels="i", duplicates="sum")
+    fits = {"i": [0, 0, 0], "val": np.array([top, -1 if dtype != "uint8" else 0, 0], dtype)}
+    assert db.create("B", fits, labels="i", duplicates="sum").numpy().dtype == dtype
+
+
+def test_a_grid_that_int64_cannot_number(db: es.Session) -> None:
+    rows = {label: [2**31 - 1, 0] for label in "abc"}
+    with pytest.raises(es.errors.UnsupportedError, match="too large to number"):
+        db.create("A", rows, labels="a b c")
+    assert db.relations() == []
 
 
 # ------------------------------------------------------------------------------------------------- storage, presence

@@ -158,10 +158,14 @@ class AggregateReader:
 
     def _count(self, inner: exp.Expr | None) -> Expr:
         """COUNT(CASE WHEN test THEN x END) counts the rows that pass, and a group without any has 0."""
-        test = None if inner is None or isinstance(inner, exp.Star) else self._inside(inner)[1]
+        whole = inner is None or isinstance(inner, exp.Star) or self._is_label(inner)
+        test = None if inner is None or whole else self._inside(inner)[1]
         one: Expr = Cast(Const(1), INT64) if test is None else Call("case", (test, Const(1), Const(0)))
         result = self.select.einsum(one, "sum", self.kept, self.select.where)
         return self._add(result if self.kept else Fill(result, 0))  # a count of no rows at all is 0, not NULL
+
+    def _is_label(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and isinstance(self.select.scope.resolve(node), LabelColumn)
 
     def _mean(self, combine: Expr, where: Expr | None) -> Expr:
         """Sum over count, so that parts can be reduced apart; a mean of float32 stays float32, as a sum does."""

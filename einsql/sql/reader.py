@@ -12,11 +12,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from einsql.graph_domains import GraphDomains
 from einsql.sql.errors import refuse
 from einsql.sql.names import Scope, Source, Table, check_label, same_name
 from einsql.sql.select import SelectReader
 from planner.einsum import Tensor
 from planner.errors import SqlError, SqlUnsupportedError
+
+Tables = dict[str, dict[str, Table]]  # WITH tables by their names in lower case, then by their names
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,12 @@ class Statement:
 @dataclass(frozen=True)
 class Catalog:
     """Finds stored relations for the reader: `find` by exact name, `names` for suggestions; `ones` gives a relation
-    that is true everywhere over one label of an extent."""
+    that is true everywhere over one label of an extent, `domains` the dictionaries of labels."""
 
     names: Callable[[], list[str]]
     find: Callable[[str], Table]
     ones: Callable[[str, int], Tensor]
+    domains: GraphDomains
 
 
 def read_sql(text: str, catalog: Catalog) -> Statement:
@@ -90,7 +94,7 @@ class _Reader:
         message = f"{word} is not read; einsql runs SELECT, WITH ... SELECT and CREATE TABLE ... AS"
         raise refuse(self.text, node, message, SqlUnsupportedError)
 
-    def query(self, node: exp.Expr, outer: dict[str, Table], name: str) -> Table:
+    def query(self, node: exp.Expr, outer: Tables, name: str) -> Table:
         """A SELECT with the WITH tables that it may read."""
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
@@ -106,14 +110,15 @@ class _Reader:
             for cte in with_.expressions:
                 self._add_cte(cte, tables)
         scope, conditions = self._from(node, tables)
-        return SelectReader(self.text, node, scope, conditions, self.catalog.ones).table(name)
+        return SelectReader(self.text, node, scope, conditions, self.catalog.ones, self.catalog.domains).table(name)
 
-    def _add_cte(self, cte: exp.CTE, tables: dict[str, Table]) -> None:
+    def _add_cte(self, cte: exp.CTE, tables: Tables) -> None:
         columns = cte.args["alias"].args.get("columns")
         table = self.query(cte.this, tables, cte.alias)
         if columns:
             table = self._rename(cte, table, [c.name for c in columns])
-        tables[cte.alias] = table
+        group = tables.get(cte.alias.lower(), {})
+        tables[cte.alias.lower()] = {**group, cte.alias: table}
 
     def _rename(self, node: exp.Expr, table: Table, columns: list[str]) -> Table:
         if len(columns) != len(table.columns):
@@ -125,7 +130,7 @@ class _Reader:
 
     # ------------------------------------------------------------------------------------------------- FROM and JOIN
 
-    def _from(self, select: exp.Select, tables: dict[str, Table]) -> tuple[Scope, list[exp.Expr]]:
+    def _from(self, select: exp.Select, tables: Tables) -> tuple[Scope, list[exp.Expr]]:
         from_ = select.args.get("from_")
         if from_ is None:
             raise refuse(self.text, select, "a tensor query reads at least one relation; write FROM")
@@ -159,7 +164,7 @@ class _Reader:
             message = f"{method} JOIN is not read: it would match the value columns; write USING with the labels"
             raise refuse(self.text, join, message, SqlUnsupportedError)
 
-    def _source(self, node: exp.Expr, tables: dict[str, Table], number: int) -> Source:
+    def _source(self, node: exp.Expr, tables: Tables, number: int) -> Source:
         match node:
             case exp.Subquery():
                 self._refuse_extras(node)
@@ -183,19 +188,19 @@ class _Reader:
             message = f"{word} is not read in FROM; name a relation, a WITH table or a subquery"
             raise refuse(self.text, node, message, SqlUnsupportedError)
 
-    def _table(self, node: exp.Table, tables: dict[str, Table]) -> Table:
-        quoted = bool(node.this.args.get("quoted"))
-        for names, find in ((list(tables), tables.__getitem__), (self.catalog.names(), self.catalog.find)):
-            matches = [n for n in names if same_name(n, node.name, quoted)]
-            if len(matches) > 1 and node.name in matches:
-                matches = [node.name] if quoted else matches
+    def _table(self, node: exp.Table, tables: Tables) -> Table:
+        name, quoted = node.name, bool(node.this.args.get("quoted"))
+        near = tables.get(name.lower(), {})
+        stored = [n for n in self.catalog.names() if n.lower() == name.lower()] if not near else []
+        for names, find in ((list(near), near.__getitem__), (stored, self.catalog.find)):
+            matches = [n for n in names if same_name(n, name, quoted)]
             if len(matches) > 1:
                 both = ", ".join(f'"{n}"' for n in matches)
-                raise refuse(self.text, node, f"table {node.name!r} matches {both}; quote the one you mean")
+                raise refuse(self.text, node, f"table {name!r} matches {both}; quote the one you mean")
             if matches:
                 return find(matches[0])
-        known = [*tables, *self.catalog.names()]
-        close = difflib.get_close_matches(node.name, known, n=1)
+        known = [*(n for group in tables.values() for n in group), *self.catalog.names()]
+        close = difflib.get_close_matches(name, known, n=1)
         hint = (
             f"; did you mean {close[0]!r}?"
             if close
@@ -203,7 +208,7 @@ class _Reader:
             if known
             else "; none has been created"
         )
-        raise refuse(self.text, node, f"no relation {node.name!r}{hint}")
+        raise refuse(self.text, node, f"no relation {name!r}{hint}")
 
     def _using(self, column: exp.Identifier, sources: list[Source]) -> exp.Expr:
         """USING (j) as the equality of the last source's column with the first earlier one."""

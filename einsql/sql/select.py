@@ -8,7 +8,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from einsql.graph_domains import GraphDomains
 from einsql.sql.aggregate import AggregateReader, find_aggregates
+from einsql.sql.dictionary import Dictionaries
 from einsql.sql.elementwise import elementwise_or_einsum
 from einsql.sql.errors import located, position, refuse
 from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, check_label, same_name
@@ -63,12 +65,15 @@ class SelectReader:
         scope: Scope,
         conditions: Sequence[exp.Expr],
         ones: Callable[[str, int], Tensor],
+        domains: GraphDomains,
     ) -> None:
         self.text, self.select, self.scope, self.ones = text, select, scope, ones
         self._refuse_clauses()
         self._classes: dict[tuple[int, int], tuple[int, int]] = {}
         predicates = [part for condition in conditions for part in _conjuncts(condition)]
         rest = [part for part in predicates if not self._equate(part)]
+        self.scope = Dictionaries(scope, domains, self.label).unified([*conditions, *select.expressions])
+        self.dictionaries = Dictionaries(self.scope, domains, self.label)
         self.outputs = self._outputs()
         self.names = self._label_names()
         self.where = conjunction([self.predicate(part) for part in rest])
@@ -214,10 +219,12 @@ class SelectReader:
         return self.names[self._find((column.source, column.axis))]
 
     def column(self, node: exp.Expr) -> Expr | None:
-        """The operand or label value that a column means; None for any other expression."""
+        """The operand or label value that a column means, or what a comparison of a label with a dictionary says; None
+        for any other expression."""
         if not isinstance(node, exp.Column):
-            return None
+            return self.dictionaries.test(node)
         meaning = self.scope.resolve(node)
+        self.dictionaries.refuse_value(node)
         return Arg(meaning.source) if isinstance(meaning, ValueColumn) else LabelValue(self.label(meaning))
 
     def predicate(self, node: exp.Expr) -> Expr:
