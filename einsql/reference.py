@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
 from gpu_exec.kernels.dtype import numpy_dtype
-from planner.dtypes import BOOL, INT64, DType, check_int64, identity
+from planner.dtypes import BOOL, FLOAT64, INT64, DType, check_int64, identity
 from planner.einsum import Einsum, Fill, Filter, Input, Map, Tensor
 from planner.errors import ExecutionError, IntegerOverflowError, PlanError
 from planner.node import postorder, rewrite
@@ -35,6 +35,7 @@ class Total:
     values: Array
     present: Array
     bound: Array
+    eps: float = 0.0  # of the dtype that the values have in the engines
 
     def numpy(self, dtype: DType) -> Array:
         """The values in their dtype, zero where absent; refuses integers that int64 cannot hold."""
@@ -53,7 +54,8 @@ def evaluate(graph: Tensor, inputs: Mapping[str, tuple[Array, Array]]) -> Total:
     """
     done: dict[Tensor, Total] = {}
     for node in postorder(rewrite(graph, _left_to_right)):
-        done[node] = _evaluate(node, [done[arg] for arg in node.args], inputs)
+        total = _evaluate(node, [done[arg] for arg in node.args], inputs)
+        done[node] = replace(total, eps=node.type.dtype.eps)
     return done[node]
 
 
@@ -83,9 +85,9 @@ def _evaluate(node: Tensor, args: Sequence[Total], inputs: Mapping[str, tuple[Ar
             return _einsum(node, args)
         case Map(_, expr):
             grid = _grid(node.type.labels, node.type.extents)
-            return _masked(*_scalar(expr, args, grid, node.type.dtype.eps, args[0].present), args[0].present)
+            return _masked(*_scalar(expr, args, grid, args[0].present), args[0].present)
         case Filter(_, where):
-            kept, _ = _scalar(where, args, _grid(node.type.labels, node.type.extents), 0.0, args[0].present)
+            kept, _ = _scalar(where, args, _grid(node.type.labels, node.type.extents), args[0].present)
             return Total(args[0].values, args[0].present & np.broadcast_to(kept, args[0].present.shape), args[0].bound)
         case Fill(_, value):
             present = args[0].present
@@ -134,10 +136,8 @@ def _einsum(node: Einsum, args: Sequence[Total]) -> Total:
     for arg in spread:
         present = present & arg.present
     if node.where is not None:
-        present = present & np.broadcast_to(_scalar(node.where, spread, grid, 0.0, present)[0], shape)
-    values, bound = (
-        np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, node.combined_dtype.eps, present)
-    )
+        present = present & np.broadcast_to(_scalar(node.where, spread, grid, present)[0], shape)
+    values, bound = (np.broadcast_to(a, shape) for a in _scalar(node.combine, spread, grid, present))
     if node.reduce is None:
         return Total(values, present, bound)
     return _reduce(node, values, bound, present)
@@ -162,7 +162,7 @@ def _spread(arg: Total, own: Labels, labels: Labels) -> Total:
     for a in (arg.values, arg.present, arg.bound):
         own_now = list(own)
         parts.append(rule(a))
-    return Total(*parts)
+    return Total(parts[0], parts[1], parts[2], arg.eps)
 
 
 def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
@@ -213,7 +213,7 @@ def _fsum(values: Array, axes: tuple[int, ...]) -> Array:
 
 # ------------------------------------------------------------------------------------------------- scalar expressions
 
-Pair = tuple[Array, Array]  # value, rounding bound
+Rounded = tuple[Array, Array, float]  # value, rounding bound, eps of its dtype
 
 
 def _inexact(a: Array) -> Array:
@@ -285,33 +285,32 @@ FUNCTIONS |= {"intdiv": lambda a, b: _truncated(a, b, False), "mod": lambda a, b
 assert FUNCTIONS.keys() == OPS.keys()
 
 
-def _scalar(
-    expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], eps: float, present: Array | None = None
-) -> Pair:
-    """A typed expression and its rounding bound: each operation rounds once, and passes on the bounds of its operands.
+def _scalar(expr: Expr, args: Sequence[Total], labels: Mapping[str, Array], present: Array) -> tuple[Array, Array]:
+    """A typed expression and its rounding bound: each operation rounds once, in the dtype of its operands, and passes
+    on their bounds.
 
     What is not `present`, and the branch of a case that is not taken, raise nothing.
     """
-    if present is not None:
-        args = [*args, Total(present, present, np.zeros(()))]
-    expr = guarded(expr, None if present is None else Arg(len(args) - 1))
+    args = [*args, Total(present, present, np.zeros(()))]
+    expr = guarded(expr, Arg(len(args) - 1))
 
-    def rule(node: Expr, new: tuple[Pair, ...]) -> Pair:
+    def rule(node: Expr, new: tuple[Rounded, ...]) -> Rounded:
         match node:
             case Arg(i):
-                return args[i].values, args[i].bound
+                return args[i].values, args[i].bound, args[i].eps
             case LabelValue(name):
-                return labels[name], np.zeros(1)
+                return labels[name], np.zeros(1), 0.0
             case Const(value):
-                return np.asarray(value, object if type(value) is int else None), np.zeros(())
+                whole = type(value) is int
+                return np.asarray(value, object if whole else None), np.zeros(()), 0.0 if whole else FLOAT64.eps
             case Cast(_, dtype):
-                whole, bound = new[0]
-                return _cast(whole, dtype), bound + dtype.eps * _size(whole)
+                inner, bound, _ = new[0]
+                return _cast(inner, dtype), bound + dtype.eps * _size(inner), dtype.eps
             case Call(op, _):
-                return _call(op, new, eps)
+                return _call(op, new)
 
     with np.errstate(all="ignore"):
-        return fold(expr, rule)
+        return fold(expr, rule)[:2]
 
 
 def _cast(value: Array, dtype: DType) -> Array:
@@ -336,18 +335,19 @@ def _size(value: Array) -> Array:
     return np.zeros(value.shape) if value.dtype == bool else np.abs(np.asarray(value, float))
 
 
-def _call(op: str, new: tuple[Pair, ...], eps: float) -> Pair:
-    function, values = FUNCTIONS[op], [v for v, _ in new]
+def _call(op: str, new: tuple[Rounded, ...]) -> Rounded:
+    function, values = FUNCTIONS[op], [v for v, _, _ in new]
+    eps = max(e for _, _, e in new)
     out = np.asarray(function(*values))
     if op == "case":
-        return out, np.where(values[0], new[1][1], new[2][1])
+        return out, np.where(values[0], new[1][1], new[2][1]), eps
     if out.dtype.kind not in "fc":
-        return out, np.zeros(out.shape)
+        return out, np.zeros(out.shape), 0.0
     bound = eps * np.abs(out)
-    for i, (value, error) in enumerate(new):
+    for i, (value, error, _) in enumerate(new):
         if np.any(error):
             ways = (1, -1, 1j, -1j) if value.dtype.kind == "c" else (1, -1)
             moved = [function(*values[:i], value + way * error, *values[i + 1 :]) for way in ways]
             off = reduce(np.fmax, (np.abs(_inexact(np.asarray(m)) - out) for m in moved))
             bound = bound + np.where(np.isfinite(off), off, 0)
-    return out, np.where(np.isfinite(bound), bound, 0)
+    return out, np.where(np.isfinite(bound), bound, 0), eps

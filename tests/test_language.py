@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 import einsql as es
 from einsql.query import Query
+from einsql.reference import evaluate
+from gpu_exec.batch import to_dense
 from planner.node import postorder
 from tests.engines import ENGINES
 
@@ -194,3 +196,40 @@ def test_an_einsum_call_is_numpy_over_the_label_space(call: Call) -> None:
             assert got.shape == expected.shape, (call.arguments(), options)
             np.testing.assert_array_equal(got.astype(expected.dtype), expected, err_msg=f"{call.arguments()} {options}")
         assert len(dtypes) == 1
+
+
+INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+EXPRESSIONS = ("x0 * x1", "x0 + x1", "exp(x0) * x1", "x0 / (2 + x1 * x1)", "abs(x0) * x1", "x0 * x1 * i")
+
+
+@st.composite
+def float_calls(draw: st.DrawFn) -> tuple[str, list[Array], dict[str, Any], dict[str, Any]]:
+    """Subscripts, two real or complex operands, reduce and combine, and options."""
+    subscripts = draw(st.sampled_from(["ij,jk->ik", "ij,ij->i", "ij,kj->", "ii,ij->j", "ij,j->ij", "ij,jk->ijk"]))
+    extents = {a: draw(st.integers(1, 6)) for a in "ijk"}
+    arrays = []
+    for side in subscripts.partition("->")[0].split(","):
+        name = draw(st.sampled_from(INEXACT))
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        shape = [extents[a] for a in side]
+        values = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if name in COMPLEX else 0)
+        arrays.append(np.asarray(values).astype(DTYPES[name]))
+    reduces = ["sum"] if any(a.dtype.kind == "c" for a in arrays) else ["sum", "prod", "max", "min", "fsum"]
+    call = {"reduce": draw(st.sampled_from(reduces)), "combine": draw(st.sampled_from(EXPRESSIONS))}
+    parts = {label: draw(st.integers(1, 3)) for label in "ijk" if label in subscripts}
+    options = {"engine": draw(st.sampled_from(["duckdb", "host:1", "host:2", "host:4"])), "parts": parts}
+    return subscripts, arrays, call, options
+
+
+@MORE
+@given(drawn=float_calls())
+def test_floats_stay_within_what_rounding_may_do(drawn: Any) -> None:
+    """Law 1: c * n * eps times the same graph on absolute values, by the reference interpreter, in every dtype."""
+    subscripts, arrays, call, options = drawn
+    with es.connect() as db:
+        query = db.einsum(subscripts, *arrays, **call, **options)
+        total = evaluate(query.graph, {name: to_dense(r.batch) for name, r in query.relations.items()})
+        got = query.numpy()
+        off = np.abs(got.astype(total.values.dtype) - total.values)
+        assert got.dtype.name == query.graph.type.dtype.name
+        assert np.all(off <= 4 * total.bound + 1e-300), (subscripts, call, options, off.max(), total.bound.min())
