@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from gpu_exec.batch import Array, Batch, empty_batch, first_of, linear_keys, settled, widened
+from gpu_exec.batch import Array, Batch, Layout, empty_batch, first_of, linear_keys, settled, widened
 from gpu_exec.kernels.expression import evaluate, evaluate_condition, largest, narrowed, present_only
 from gpu_exec.kernels.join import MOST_CELLS, UFUNCS, JoinKernel, merge, neutral
 from gpu_exec.structure import Pairs
@@ -112,9 +112,13 @@ class _Accumulator:
     """
 
     def __init__(self, type: RelationType, keys: Array, reduce: str | None) -> None:
-        self.reduce = reduce
-        self.batch = empty_batch(type, keys, None)
+        self.type, self.keys, self.reduce = type, keys, reduce
         self.touched = np.zeros(len(keys), bool)
+
+    @cached_property
+    def batch(self) -> Batch:
+        """Room for every row, taken when something is to be written to it: unused, it would still cost page faults."""
+        return empty_batch(self.type, self.keys, None)
 
     def add(self, row: int, values: Array, mask: Array | None) -> None:
         """One block, [1, *block]."""
@@ -142,11 +146,11 @@ class _Accumulator:
 
     def _first(self, row: int, values: Array, mask: Array | None) -> None:
         self.touched[row] = True
-        own = self.batch.mask(row)
-        if len(self.touched) == 1 and values.flags.writeable and values.flags.c_contiguous:  # nothing to copy
+        if len(self.touched) == 1 and values.flags.writeable:  # nothing to copy, in whatever order the axes lie
             masks = None if mask is None else (mask,)
-            self.batch = replace(self.batch, stacks=(values,), masks=masks)
+            self.batch = Batch(self.type, self.keys, Layout.of(self.type, self.keys), (values,), masks)
             return
+        own = self.batch.mask(row)
         self.batch.block(row)[...] = values[0, ...]
         if own is not None and mask is not None:
             own[...] = mask[0, ...]

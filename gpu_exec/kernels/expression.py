@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from planner.scalar_text import text
 from planner.scalar_types import guarded, magnitude
 
 Array = np.ndarray
+INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply}  # operators of the table that are one ufunc each
 CHUNK = 1 << 16  # elements per piece of an element-wise pass, so that its temporaries stay in the second-level cache
 
 
@@ -123,26 +125,66 @@ def evaluate(
         if may_wrap(expr, operands, labels, 1):
             wide = np.broadcast_to(exact_values(expr, operands, labels), shape)
             return to_int64(wide, text(expr)) if dtype == INT64 else wide.astype(numpy_dtype(dtype))
-        if not labels_of(expr) and all(operands[i].shape == shape for i in args_of(expr)):
-            flat = _in_chunks(expr, operands, dtype, shape)
-            if flat is not None:
-                return flat
+        used = [operands[i] for i in args_of(expr)]
+        if used and not labels_of(expr) and math.prod(shape) > CHUNK:
+            equal = all(o.shape == shape and o.flags.c_contiguous for o in used)
+            if equal or (_cheap(expr) and np.broadcast_shapes(*(o.shape for o in used)) == shape):
+                return _in_pieces(expr, operands, dtype, shape, equal)
         return np.broadcast_to(np.asarray(compiled(expr)(operands, labels), numpy_dtype(dtype)), shape)
 
 
-def _in_chunks(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...]) -> Array | None:
-    """One pass over memory: equal contiguous operands, a cache-sized piece at a time."""
-    used = args_of(expr)
-    if not used or not all(operands[i].flags.c_contiguous for i in used):
-        return None
+@lru_cache(maxsize=1024)
+def _cheap(expr: Expr) -> bool:
+    """Whether computing a part of it again, where an operand is broadcast, costs less than another pass over memory."""
+
+    def rule(node: Expr, new: tuple[bool, ...]) -> bool:
+        return isinstance(node, Arg | Const) or (isinstance(node, Call) and node.op in INTO and all(new))
+
+    return fold(expr, rule)
+
+
+def _in_pieces(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple[int, ...], equal: bool) -> Array:
+    """One pass over memory, a cache-sized piece at a time: `equal` contiguous operands are cut as if they had one axis,
+    others along their leading axes."""
     out = np.empty(shape, numpy_dtype(dtype))
-    flat_out = out.reshape(-1)
-    flat = [o.reshape(-1) if i in used else o for i, o in enumerate(operands)]
-    function = compiled(expr)
-    for start in range(0, out.size, CHUNK):
-        piece = slice(start, start + CHUNK)
-        flat_out[piece] = function([o[piece] if i in used else o for i, o in enumerate(flat)], {})
+    used, target = args_of(expr), out
+    if equal:
+        operands, target = [o.reshape(-1) if i in used else o for i, o in enumerate(operands)], out.reshape(-1)
+    write = _compiled_into(expr)
+    for piece in _pieces(target.shape):
+        write([_cut(o, piece) if i in used else o for i, o in enumerate(operands)], target[piece])
     return out
+
+
+def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Cuts of the leading axes into boxes of at most CHUNK cells."""
+    axis, below = 0, math.prod(shape[1:])
+    while below > CHUNK:
+        axis, below = axis + 1, below // shape[axis + 1]
+    step = CHUNK // below
+    for index in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], step):
+            yield (*(slice(i, i + 1) for i in index), slice(start, start + step))
+
+
+def _cut(operand: Array, piece: tuple[slice, ...]) -> Array:
+    """The part of an operand, which may have an extent of 1 along an axis, that belongs to a piece of the result."""
+    return operand[tuple(at if extent > 1 else slice(None) for at, extent in zip(piece, operand.shape, strict=False))]
+
+
+@lru_cache(maxsize=1024)
+def _compiled_into(expr: Expr) -> Callable[[Sequence[Array], Array], None]:
+    """A function (operands, out) that writes the value of an expression without labels; where the outermost operator
+    is one ufunc, it puts its results where they belong."""
+    if isinstance(expr, Call) and expr.op in INTO:
+        ufunc, left, right = INTO[expr.op], *map(compiled, expr.args)
+        return lambda x, out: ufunc(left(x, {}), right(x, {}), out=out)
+    function = compiled(expr)
+
+    def write(x: Sequence[Array], out: Array) -> None:
+        out[...] = function(x, {})
+
+    return write
 
 
 def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
