@@ -18,7 +18,7 @@ from planner.errors import ShapeError
 from planner.node import Node, postorder
 from planner.predicates import joined, keeps_all
 from planner.relation_type import Label, RelationType
-from planner.scalar import Arg, Cast, Expr, Value, is_plain_product, labels_of, substitute
+from planner.scalar import Arg, Call, Cast, Expr, Value, is_plain_product, labels_of, substitute
 from planner.scalar_text import text
 from planner.scalar_types import typed
 from planner.subscripts import Subscripts
@@ -192,7 +192,7 @@ class Map(Tensor):
     expr: Expr
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expr", typed(self.expr, [self.arg.type.dtype])[0])
+        object.__setattr__(self, "expr", accumulated(self.expr, [self.arg.type.dtype])[0])
         _check_labels(self.expr, self.arg.type.labels, self.arg.name)
 
     @property
@@ -260,13 +260,23 @@ def _predicate(expr: Expr, dtypes: Sequence[DType], labels: Collection[Label], p
     return done
 
 
-def accumulated(combine: Expr, dtypes: Sequence[DType], reduce: str | None) -> tuple[Expr, DType]:
-    """`combine` typed, its narrow operands widened first where a sum or product accumulates it, and its dtype."""
+def accumulated(combine: Expr, dtypes: Sequence[DType], reduce: str | None = None) -> tuple[Expr, DType]:
+    """`combine` typed, and its dtype. Where a sum or product accumulates it, its narrow operands are widened first; any
+    other expression of narrow floats is computed in float32 and rounded once."""
     done, dtype = typed(combine, dtypes)
-    if reduce not in ADDITIVE or dtype == BOOL or accumulator(dtype) == dtype:
+    wide = accumulator(dtype)
+    if dtype == BOOL or wide == dtype:
         return done, dtype
-    wide = {i: Cast(Arg(i), accumulator(d)) for i, d in enumerate(dtypes) if d != BOOL and accumulator(d) != d}
-    return typed(substitute(combine, wide), dtypes)
+    widened = substitute(combine, {i: Cast(Arg(i), accumulator(d)) for i, d in enumerate(dtypes) if not _is_wide(d)})
+    if reduce in ADDITIVE:
+        return typed(widened, dtypes)
+    if dtype.is_float and isinstance(done, Call):
+        return typed(Cast(widened, dtype), dtypes)
+    return done, dtype
+
+
+def _is_wide(dtype: DType) -> bool:
+    return dtype == BOOL or accumulator(dtype) == dtype
 
 
 def node_names(graph: Tensor) -> dict[Tensor, str]:

@@ -40,6 +40,7 @@ class Arena:
         self.limit = limit
         self._epoch = next(Arena._epochs)
         self._blocks: dict[int, Block] = {}
+        self._fresh: list[int] = []
         self._lock = threading.Lock()
         self._next = 0
         self.nbytes = self.peak = self.calls = 0
@@ -57,6 +58,7 @@ class Arena:
             self._next += 1
             handle = (self._epoch << EPOCH_SHIFT) + self._next
             self._blocks[handle] = block
+            self._fresh.append(handle)
             self.nbytes += block.nbytes
             self.peak = max(self.peak, self.nbytes)
             return handle
@@ -69,6 +71,12 @@ class Arena:
                 f"handle {handle} names no live block (epoch {handle >> EPOCH_SHIFT}, now {self._epoch})"
             )
         return block
+
+    def fresh(self) -> list[int]:
+        """The handles given out since the last call: those of the table that a step has made."""
+        with self._lock:
+            handles, self._fresh = self._fresh, []
+            return handles
 
     def free(self, handles: Iterable[int]) -> None:
         """Forget blocks."""

@@ -209,7 +209,7 @@ def merge(reduce: str, a: Array, mask_a: Array | None, b: Array, mask_b: Array |
             exact = np.asarray(ufunc(a.astype(object), b.astype(object)), object)
             both = narrowed(exact)
         else:
-            both = ufunc(a, b)
+            both = np.asarray(ufunc(a, b), object if a.dtype == object else None)
     if mask_a is None or mask_b is None:
         return both, None
     mask = mask_a | mask_b

@@ -46,13 +46,14 @@ def _merged(node: Einsum, index: int) -> Einsum:
         return node
     names = dict(zip(inner.subscripts.output, node.subscripts.inputs[index], strict=True))
     count, more = len(node.operands), len(inner.operands)
-    products = is_plain_product(node.combine, count) and is_plain_product(inner.combine, more)
+    taken = _widened(inner, node)
+    products = is_plain_product(node.combine, count) and is_plain_product(taken, more)
     fits = set(names.values()) == set(node.subscripts.labels) and count + more - 1 <= MOST_OPERANDS
     if not products and not fits:
         return node
     moved = {k: Arg(k + more - 1) for k in range(index + 1, count)}
     shifted = {k: Arg(k + index) for k in range(more)}
-    combine = substitute(node.combine, {**moved, index: substitute(_widened(inner, node), shifted, names)})
+    combine = substitute(node.combine, {**moved, index: substitute(taken, shifted, names)})
     wheres = [substitute(part, moved) for part in conjuncts(node.where)]
     wheres += [substitute(part, shifted, names) for part in conjuncts(inner.where)]
     sides = tuple(tuple(names[label] for label in side) for side in inner.subscripts.inputs)
@@ -67,13 +68,10 @@ def _merged(node: Einsum, index: int) -> Einsum:
 
 
 def _widened(inner: Einsum, node: Einsum) -> Expr:
-    """The inner combine, its narrow operands widened where `node` accumulates it: they then are one product."""
+    """The inner combine; where `node` accumulates it, a product of narrow operands as it is before it is rounded."""
     wide = accumulator(inner.type.dtype)
-    if (
-        node.reduce not in ADDITIVE
-        or wide == inner.type.dtype
-        or not is_plain_product(inner.combine, len(inner.operands))
-    ):
-        return inner.combine
-    casts = {i: Cast(Arg(i), wide) for i, operand in enumerate(inner.operands) if operand.type.dtype != wide}
-    return substitute(inner.combine, casts)
+    match inner.combine:
+        case Cast(product, dtype) if node.reduce in ADDITIVE and dtype == inner.type.dtype != wide:
+            if is_plain_product(product, len(inner.operands)):
+                return product
+    return inner.combine

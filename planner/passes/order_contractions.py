@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import reduce
 
 from planner.contraction_path import find_path, in_pairs
-from planner.dtypes import BOOL, DType, identity
+from planner.dtypes import BOOL, DType, accumulator, identity
 from planner.einsum import Einsum, Map, Tensor
 from planner.errors import PlanError
 from planner.node import rewrite
 from planner.predicates import conjunction, conjuncts, reads_values
-from planner.scalar import Arg, Call, Cast, Const, Expr, args_of, labels_of, substitute
+from planner.scalar import Arg, Call, Cast, Const, Expr, args_of, children, labels_of, substitute
 from planner.scalar_types import typed
 from planner.subscripts import Labels, Subscripts
 
@@ -37,9 +37,13 @@ def order_contractions(graph: Tensor) -> Tensor:
 
 
 def _order(node: Einsum) -> Tensor:
-    terms, op = _terms(node)
+    dtype, exact = node.combined_dtype, node.combine
+    if node.reduce is None and isinstance(exact, Cast) and accumulator(dtype) != dtype:
+        exact = exact.arg  # in float32, and rounded when all is done
+    terms, op = _terms(node, exact)
     if terms is not None:
-        return _contract(node, terms, Call(op, (Arg(0), Arg(1))))
+        done = _contract(node, terms, Call(op, (Arg(0), Arg(1))))
+        return done if done.type.dtype == node.type.dtype else Map(done, Cast(Arg(0), dtype))
     if node.path is not None and len(node.operands) > 2:
         raise PlanError(
             f"the path given for {node.name or node.subscripts} cannot be followed: {node.reduce or 'the combine'}"
@@ -48,16 +52,16 @@ def _order(node: Einsum) -> Tensor:
     return replace(node, path=None) if node.path is not None else node
 
 
-def _terms(node: Einsum) -> tuple[list[Term] | None, str]:
+def _terms(node: Einsum, combine: Expr) -> tuple[list[Term] | None, str]:
     """The operands, factors and all, that a chain of one operator joins; None when the einsum stays whole."""
     whole = node.reduce is None and len(node.operands) <= MOST_AT_ONCE and node.path is None
     if whole or node.is_contraction or reads_values(node.where):
         return None, ""
-    dtype = node.combined_dtype
+    dtype = typed(combine, [operand.type.dtype for operand in node.operands])[1]
     if node.reduce is not None and node.reduce not in DISTRIBUTES:
         return None, ""
     op, neutral = PRODUCTS[dtype == BOOL] if node.reduce is None else DISTRIBUTES[node.reduce]
-    factors = _factors(node, op)
+    factors = _factors(node, combine, op)
     if factors is None or (dtype == BOOL) != (op == "and") or (len(node.operands) == 2 and len(factors) < 2):
         return None, ""
     if typed(Call(op, (Arg(0), Arg(1))), [dtype, dtype])[1] != dtype:
@@ -69,20 +73,31 @@ def _terms(node: Einsum) -> tuple[list[Term] | None, str]:
     ], op
 
 
-def _factors(node: Einsum, op: str) -> dict[int, list[Expr]] | None:
+def _factors(node: Einsum, combine: Expr, op: str) -> dict[int, list[Expr]] | None:
     """The factors of `combine` by the operand they belong to; None when one belongs to no single operand."""
     owned: dict[int, list[Expr]] = {}
-    stack = [node.combine]
+    stack = [combine]
     while stack:
         here = stack.pop()
         if isinstance(here, Call) and here.op == op:
             stack.extend(reversed(here.args))
+            continue
+        if isinstance(here, Cast) and _distributes(here, op):
+            stack.extend(Cast(arg, here.dtype) for arg in reversed(children(here.arg)))
             continue
         owner = _owner(node, here)
         if owner is None:
             return None
         owned.setdefault(owner, []).append(here)
     return owned
+
+
+def _distributes(cast: Cast, op: str) -> bool:
+    """Whether operands may be converted before `op` instead of its result: to floats, and from booleans."""
+    inner = cast.arg
+    if not isinstance(inner, Call):
+        return False
+    return (inner.op == op and not cast.dtype.is_exact) or (inner.op == "and" and op == "mul")
 
 
 def _owner(node: Einsum, factor: Expr) -> int | None:
