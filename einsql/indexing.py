@@ -2,7 +2,7 @@
 
     x.shift(t=1)    einsum ad,t->td max(x0) X, ones where a == t - 1
 
-A label that no operand has comes from a relation of ones, which takes no memory. One term at most meets each cell of
+The coordinates of such a label are positions afterwards, also where they stood for values before. A label that no operand has comes from a relation of ones, which takes no memory. One term at most meets each cell of
 the result, so that the reduction only has to keep it as it is.
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from einsql.builder import Labels, Tensor
-from einsql.joining import hint, joined, label_names, shared_extents, sources
+from einsql.joining import hint, joined, label_names, matched
 from einsql.ones import ones
 from einsql.total import Whole
+from gpu_exec.kernels.dtype import numpy_dtype
 from planner.dtypes import BOOL, DType
 from planner.einsum import Einsum, Fill, Input
 from planner.einsum import Tensor as Node
@@ -141,10 +141,9 @@ def gather(table: Tensor, index: Tensor, label: str, *, fill: Value = 0) -> Tens
     _check_index(index, f"an index into label {label!r} of {table}")
     (fresh,) = unused(1, {*table.labels, *index.labels})
     side = tuple(fresh if name == label else name for name in table.labels)
-    extents = shared_extents((index, replace(table, labels=side)))
-    output = tuple(name for name in extents if name != fresh)
+    output = tuple(dict.fromkeys([*index.labels, *(name for name in side if name != fresh)]))
     where = Call("eq", (LabelValue(fresh), Arg(1)))
-    return _taken(table, _complete(index), Subscripts((side, index.labels), output), where, fill)
+    return _taken(table, index, Subscripts((side, index.labels), output), where, fill)
 
 
 def one_hot(index: Tensor, label: str, extent: int) -> Tensor:
@@ -170,14 +169,15 @@ def _concat_two(a: Tensor, b: Tensor, label: str) -> Tensor:
         kept, other = (b, a) if not n else (a, b)
         dtype = typed(Call("case", (Const(True), Arg(0), Arg(1))), [_dtype(kept), _dtype(other)])[1]
         return kept.cast(dtype)
-    new = _ones_like(a, {label: n + m})
-    (nodes, relations), t = sources([_complete(a), _complete(b), new]), LabelValue(label)
     i, j = unused(2, {*a.labels, *b.labels})
+    t = LabelValue(label)
     places: list[Expr] = [Call("min", (t, Const(n - 1))), Call("max", (_plus(t, -n), Const(0)))]
     sides = [tuple(own if name == label else name for name in x.labels) for own, x in ((i, a), (j, b))]
     combine = Call("case", (Call("lt", (t, Const(n))), Arg(0), Arg(1)))
     where = conjunction([Call("eq", (LabelValue(own), at)) for own, at in zip((i, j), places, strict=True)])
     subscripts = Subscripts((*sides, (label,)), a.labels)
+    wholes, relations = matched((a, b, _ones_like(a, {label: n + m})), subscripts, Arg(0))
+    nodes = tuple(map(_complete, wholes))
     dtype = typed(combine, [node.type.dtype for node in nodes])[1]
     return Tensor(a.session, Whole(Einsum(nodes, subscripts, combine, _only(dtype), where), 0), a.labels, relations)
 
@@ -242,13 +242,10 @@ def looked_up(
 
 def _taken(x: Tensor, other: Tensor, subscripts: Subscripts, where: Expr | None, fill: Value | None) -> Tensor:
     """The values of x that a predicate picks. Where it picks none the result has no cell, and so its fill."""
-    if fill is None:
-        fill = x.whole.fill
-    else:
-        fill = _fill_of(x, fill)
-        x = x if x.whole.fill == fill else _complete(x)
-    nodes, relations = sources((x, other))
-    node = Einsum(nodes, subscripts, Arg(0), _only(_dtype(x)), where)
+    fill = x.whole.fill if fill is None else _fill_of(x, fill)
+    (read, beside), relations = matched((x, other), subscripts, Arg(0))
+    operand = read.node if read.fill == fill else _complete(read)
+    node = Einsum((operand, _complete(beside)), subscripts, Arg(0), _only(_dtype(x)), where)
     return Tensor(x.session, Whole(node, fill), subscripts.output, relations)
 
 
@@ -257,12 +254,10 @@ def _only(dtype: DType) -> str:
     return "any" if dtype == BOOL else "sum" if dtype.is_complex else "max"
 
 
-def _complete(x: Tensor) -> Tensor:
-    """The same tensor without absent cells."""
-    node, fill = x.whole.node, x.whole.fill
-    if node.type.complete:
-        return x
-    return replace(x, whole=Whole(Fill(node, x.dtype.type(fill).item()), fill))
+def _complete(whole: Whole) -> Node:
+    """The node of a tensor without absent cells."""
+    node = whole.node
+    return node if node.type.complete else Fill(node, numpy_dtype(node.type.dtype).type(whole.fill).item())
 
 
 def _ones_like(x: Tensor, extents: Mapping[str, int]) -> Tensor:

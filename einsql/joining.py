@@ -12,7 +12,7 @@ from einsql.labels import axis_labels, read_labels
 from einsql.relation import Relation
 from einsql.sources import adopted
 from einsql.sql.elementwise import elementwise_or_einsum
-from einsql.total import total_einsum
+from einsql.total import Whole, total_einsum
 from planner.einsum import Einsum
 from planner.einsum import Tensor as Node
 from planner.errors import DataError, ShapeError
@@ -25,22 +25,33 @@ if TYPE_CHECKING:
 
 def joined(tensors: Sequence[Tensor], combine: Expr, reduce: str | None = None, over: Sequence[str] = ()) -> Tensor:
     """The einsum of tensors that join on the labels that they share, reduced over some of them."""
-    extents = shared_extents(tensors)
+    labels = tuple(dict.fromkeys(label for t in tensors for label in t.labels))
     for label in sorted(labels_of(combine)):
-        if label not in extents:
+        if label not in labels:
             where = ", ".join(map(str, tensors))
-            raise ShapeError(f"es.label({label!r}) is read where no tensor has it: {where}{hint(label, extents)}")
-    nodes, relations = sources(tensors)
-    wholes = [replace(t.whole, node=node) for t, node in zip(tensors, nodes, strict=True)]
-    output = tuple(label for label in extents if label not in over)
+            raise ShapeError(f"es.label({label!r}) is read where no tensor has it: {where}{hint(label, labels)}")
+    output = tuple(label for label in labels if label not in over)
     subscripts = Subscripts(tuple(t.labels for t in tensors), output)
-    wholes = GraphDomains(relations).unified(wholes, subscripts, combine)
+    wholes, relations = matched(tensors, subscripts, combine)
     result = total_einsum(wholes, subscripts, combine, reduce or "sum")
     node = result.node
     assert isinstance(node, Einsum)
     if node.reduce is None:
         result = replace(result, node=elementwise_or_einsum(node.operands, subscripts, node.combine, None, None))
     return replace(tensors[0], whole=result, labels=output, relations=relations)
+
+
+def matched(
+    tensors: Sequence[Tensor], subscripts: Subscripts, combine: Expr
+) -> tuple[list[Whole], dict[str, Relation]]:
+    """Tensors as operands of one einsum, each label of one dictionary and one extent, and the relations of all."""
+    nodes, relations = sources(tensors)
+    wholes = [replace(t.whole, node=node) for t, node in zip(tensors, nodes, strict=True)]
+    if any(relation.domains for relation in relations.values()):
+        wholes = GraphDomains(relations).unified(wholes, subscripts, combine)
+    sides = zip(tensors, wholes, subscripts.inputs, strict=True)
+    check_extents([replace(t, whole=whole, labels=side) for t, whole, side in sides])
+    return wholes, relations
 
 
 def sources(tensors: Sequence[Tensor]) -> tuple[tuple[Node, ...], dict[str, Relation]]:
@@ -51,8 +62,8 @@ def sources(tensors: Sequence[Tensor]) -> tuple[tuple[Node, ...], dict[str, Rela
     return tuple(adopted(t.whole.node, t.relations, used) for t in tensors), used
 
 
-def shared_extents(tensors: Sequence[Tensor]) -> dict[str, int]:
-    """The extent of every label, in order of appearance; refuses a label with two."""
+def check_extents(tensors: Sequence[Tensor]) -> None:
+    """Refuse a label with two extents."""
     first: dict[str, Tensor] = {}
     for tensor in tensors:
         for label, extent in tensor.extents.items():
@@ -62,7 +73,6 @@ def shared_extents(tensors: Sequence[Tensor]) -> dict[str, int]:
                     f"label {label!r} has extent {other.extents[label]} in {other} but {extent} in {tensor}"
                     "\n  tensors join on the labels that they share; give one of them another name with rename"
                 )
-    return {label: tensor.extents[label] for label, tensor in first.items()}
 
 
 def relabelled(x: Tensor, labels: str | Sequence[str] | None) -> Tensor:

@@ -242,18 +242,18 @@ class Session:
     def tensor(self, data: Any, labels: str | Sequence[str] | None = None) -> builder.Tensor:
         """A lazy tensor with named labels, read as a total array: see `einsql.builder`.
 
-        data     the name of a relation, a query, a number, an array, or whatever else `create` takes
+        data     the name of a relation, a relation, a query, a number, an array, or whatever else `create` takes
         labels   names for its axes, in order; by default those that the relation or the query has
         """
         used: dict[str, Relation] = {}
-        if isinstance(data, str | Query):
+        if isinstance(data, str | Query | Relation):
             whole = self._whole(data, used)
             names = data.labels if isinstance(data, Query) else whole.node.type.labels
             return relabelled(builder.Tensor(self, whole, names, used), labels)
         self._operands += 1
         storage = Storage({}, {}, None)
         relation = create_relation(f"operand{self._operands}", data, labels, None, 0, storage, False)
-        whole = Whole(Input(relation.type, name=_called(relation, used)), 0)
+        whole = Whole(Input(relation.type, name=_called(relation, used)), relation.fill or 0)
         return builder.Tensor(self, whole, relation.labels, used)
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
