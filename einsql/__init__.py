@@ -88,7 +88,6 @@ def __getattr__(name: str) -> object:
     home = importlib.import_module(_HOMES[name])
     value = home if name == "errors" else getattr(home, name)
     globals()[name] = value
-    globals()["einsum"] = importlib.import_module("einsql.functions").einsum  # not the module einsql.einsum
     return value
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from einsql.builder import Scalar, Tensor, elementwise
-from einsql.einsum import einsum_of, read_call
+from einsql.einsum_call import einsum_of, read_call
 from einsql.graph_domains import GraphDomains
 from einsql.joining import relabelled, sources
 from einsql.operators import Operators, call

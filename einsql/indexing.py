@@ -2,8 +2,9 @@
 
     x.shift(t=1)    einsum ad,t->td max(x0) X, ones where a == t - 1
 
-The coordinates of such a label are positions afterwards, also where they stood for values before. A label that no operand has comes from a relation of ones, which takes no memory. One term at most meets each cell of
-the result, so that the reduction only has to keep it as it is.
+A label that no operand has comes from a relation of ones, which takes no memory. One term at most meets each cell of
+the result, so that the reduction only has to keep it as it is. Where the coordinates of the label stood for values,
+they are positions afterwards.
 """
 
 from __future__ import annotations

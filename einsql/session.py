@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,20 @@ from einsql import builder
 from einsql.cells import Storage
 from einsql.create import create_relation
 from einsql.domains import Domain
-from einsql.einsum import einsum_of, read_call
+from einsql.einsum_call import einsum_of, read_call
 from einsql.engine import choose_engine
 from einsql.graph_domains import GraphDomains
 from einsql.joining import relabelled
 from einsql.ones import ones
 from einsql.query import Query
 from einsql.relation import Relation
+from einsql.sources import adopted, called
 from einsql.sql.names import Table
 from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole
 from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, DataError, PlanError, ShapeError, UnsupportedError
 from planner.memory import read_bytes
-from planner.node import rewrite
 from planner.request import Request, check_cuts
 from planner.scalar import Value
 
@@ -193,12 +192,12 @@ class Session:
 
         def find(name: str) -> Table:
             relation = self._relations[name]
-            node = Input(relation.type, name=_called(relation, used))
+            node = Input(relation.type, name=called(relation, used))
             return Table(node, node.type.labels)
 
         def everywhere(label: str, extent: int) -> Tensor:
             relation = ones([label], [extent])
-            return Input(relation.type, name=_called(relation, used))
+            return Input(relation.type, name=called(relation, used))
 
         statement = read_sql(text, Catalog(self.relations, find, everywhere, GraphDomains(used)))
         query = self._query(statement.table.node, statement.table.labels, used, None, options)
@@ -219,8 +218,8 @@ class Session:
 
         subscripts   "ij,jk->ik", "...ij,...jk->...ik", words in brackets "[src dst],[dst c]->[src c]", or NumPy's list
                      form: db.einsum(A, [0, 1], B, [1, 2], [0, 2])
-        operands     names of relations, relations, queries, numbers, arrays, files as pathlib.Path, and whatever else
-                     `create` takes without labels
+        operands     names of relations, relations, queries, tensors, numbers, arrays, files as pathlib.Path, and what
+                     else `create` takes without labels
         reduce       sum, prod, max, min, any, all, or fsum: the exactly rounded sum; sum over booleans is any, as in
                      NumPy
         combine      mul, add, sub, div, min, max, or an expression over x0, x1, ... and labels: "abs(x0 - x1)"
@@ -253,12 +252,14 @@ class Session:
         self._operands += 1
         storage = Storage({}, {}, None)
         relation = create_relation(f"operand{self._operands}", data, labels, None, 0, storage, False)
-        whole = Whole(Input(relation.type, name=_called(relation, used)), relation.fill or 0)
+        whole = Whole(Input(relation.type, name=called(relation, used)), relation.fill or 0)
         return builder.Tensor(self, whole, relation.labels, used)
 
     def _whole(self, operand: Any, used: dict[str, Relation]) -> Whole:
+        if isinstance(operand, builder.Tensor):
+            operand = operand.query()
         if isinstance(operand, Query):
-            node = _adopt(operand, used)
+            node = adopted(operand.graph, operand.relations, used)
             if operand.fill is None and not node.type.complete:
                 raise DataError(
                     f"an einsum reads whole arrays, and absent cells of the operand {operand!r} have no value"
@@ -273,7 +274,7 @@ class Session:
             self._operands += 1
             storage = Storage({}, {}, None)
             relation = create_relation(f"operand{self._operands}", operand, None, None, 0, storage, False)
-        name = _called(relation, used)
+        name = called(relation, used)
         return Whole(Input(relation.type, name=name), 0 if relation.fill is None else relation.fill)
 
     def _query(
@@ -300,25 +301,3 @@ class Session:
             placement={} if options.get("placement") is None else options["placement"],
         )
         return Query(self, node, labels, dict(used), engine, request, fill)
-
-
-def _called(relation: Relation, used: dict[str, Relation]) -> str:
-    """The name of a relation inside one query, entered into `used`: its own, unless another one has that name there."""
-    name, number = relation.name, 2
-    while used.setdefault(name, relation) is not relation:
-        name, number = f"{relation.name}_{number}", number + 1
-    return name
-
-
-def _adopt(query: Query, used: dict[str, Relation]) -> Tensor:
-    """The graph of an operand that is a query, its inputs called as this query calls them."""
-    names = {name: _called(relation, used) for name, relation in query.relations.items()}
-    if all(name == called for name, called in names.items()):
-        return query.graph
-
-    def rename(node: Tensor) -> Tensor:
-        return (
-            replace(node, name=names[node.name]) if isinstance(node, Input) and names[node.name] != node.name else node
-        )
-
-    return rewrite(query.graph, rename)

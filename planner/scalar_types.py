@@ -49,7 +49,8 @@ def _typed(expr: Expr, arg_dtypes: tuple[DType, ...]) -> tuple[Expr, DType]:
                     raise ShapeError(
                         f"{text(new[0].expr)} is complex; take real(), imag() or abs() before {dtype.name}"
                     )
-                return _Typed(Cast(new[0].expr, dtype), dtype, False)
+                same = new[0].dtype == dtype and not new[0].weak
+                return new[0] if same else _Typed(Cast(new[0].expr, dtype), dtype, False)
             case Call(op, _):
                 return _type_call(op, new)
 

@@ -97,7 +97,7 @@ LOGICAL   26 einsums   1 map   6.9 GFLOP   output e6 f32[t=256 d=1024]
 X            := input                                                                       f32[t=256 d=1024]           1.0 MiB
 e1           := einsum td->t sum(x0 * x0) X                                                 f32[t=256]                  1.0 KiB  262.1 KFLOP
 e2           := einsum td->t sum(f32(1)) X                                                  f32[t=256]                  1.0 KiB  262.1 KFLOP
-square       := einsum t,t->t (f32(x0 / x1)) e1, e2                                         f32[t=256]                  1.0 KiB     256 FLOP
+square       := einsum t,t->t (x0 / x1) e1, e2                                              f32[t=256]                  1.0 KiB     256 FLOP
 G_attention  := input                                                                       f32[d=1024]                 4.0 KiB
 x1           := einsum td,t,d->td (x0 * x2 / sqrt(x1 + f32(1e-05))) X, square, G_attention  f32[t=256 d=1024]           1.0 MiB  524.3 KFLOP
 W_q          := input                                                                       f32[d=1024 h=16 e=32 c=2]   4.0 MiB
@@ -121,7 +121,7 @@ attention    := einsum thec,hecd->td head, W_o                                  
 y            := einsum td,td->td (x0 + x1) X, attention                                     f32[t=256 d=1024]           1.0 MiB  262.1 KFLOP
 e4           := einsum td->t sum(x0 * x0) y                                                 f32[t=256]                  1.0 KiB  262.1 KFLOP
 e5           := einsum td->t sum(f32(1)) y                                                  f32[t=256]                  1.0 KiB  262.1 KFLOP
-y_square     := einsum t,t->t (f32(x0 / x1)) e4, e5                                         f32[t=256]                  1.0 KiB     256 FLOP
+y_square     := einsum t,t->t (x0 / x1) e4, e5                                              f32[t=256]                  1.0 KiB     256 FLOP
 G_mlp        := input                                                                       f32[d=1024]                 4.0 KiB
 y1           := einsum td,t,d->td (x0 * x2 / sqrt(x1 + f32(1e-05))) y, y_square, G_mlp      f32[t=256 d=1024]           1.0 MiB  524.3 KFLOP
 W_gate       := input                                                                       f32[d=1024 f=2816]         11.0 MiB
@@ -157,7 +157,7 @@ e6: Join on (T d)  combine td,td->td (x0 + x1)                                  
 │        │     │  │  │        │     │  └─ Join on (d)  contract td,dhec->thec                                         T h e c d               2                             Sharded(t)  2 calls  536.9 MFLOP
 │        │     │  │  │        │     │     ├─ x1: Join on (T d)  combine td,t,d->td (x0 * x2 / sqrt(x1 + f32(1e-05)))  T d                     2  f32[t=128 d=1024]          Sharded(t)  2 calls  524.3 KFLOP
 │        │     │  │  │        │     │     │  ├─ Scan X                                                                T d                     2  f32[t=128 d=1024]          Sharded(t)
-│        │     │  │  │        │     │     │  ├─ square: Join on (T)  combine t,t->t (f32(x0 / x1))                    T                       2  f32[t=128]                 Sharded(t)  2 calls  256 FLOP
+│        │     │  │  │        │     │     │  ├─ square: Join on (T)  combine t,t->t (x0 / x1)                         T                       2  f32[t=128]                 Sharded(t)  2 calls  256 FLOP
 │        │     │  │  │        │     │     │  │  ├─ e1: Aggregate sum by (T) of td->t (x0 * x0)                        T                       2  f32[t=128]                 Sharded(t)  2 calls  262.1 KFLOP
 │        │     │  │  │        │     │     │  │  │  └─ Scan X                                                          T d                     2  f32[t=128 d=1024]          Sharded(t)
 │        │     │  │  │        │     │     │  │  └─ e2: Aggregate sum by (T) of td->t (f32(1))                         T                       2  f32[t=128]                 Sharded(t)  2 calls  262.1 KFLOP
@@ -190,7 +190,7 @@ e6: Join on (T d)  combine td,td->td (x0 + x1)                                  
       │  │  └─ Join on (d)  contract td,df->tf                                                                        T f d                   2                             Sharded(t)  2 calls  1.5 GFLOP
       │  │     ├─ y1: Join on (T d)  combine td,t,d->td (x0 * x2 / sqrt(x1 + f32(1e-05)))                             T d                     2  f32[t=128 d=1024]          Sharded(t)  2 calls  524.3 KFLOP
       │  │     │  ├─ Join y                                                                                           (shared, see above)
-      │  │     │  ├─ y_square: Join on (T)  combine t,t->t (f32(x0 / x1))                                             T                       2  f32[t=128]                 Sharded(t)  2 calls  256 FLOP
+      │  │     │  ├─ y_square: Join on (T)  combine t,t->t (x0 / x1)                                                  T                       2  f32[t=128]                 Sharded(t)  2 calls  256 FLOP
       │  │     │  │  ├─ e4: Aggregate sum by (T) of td->t (x0 * x0)                                                   T                       2  f32[t=128]                 Sharded(t)  2 calls  262.1 KFLOP
       │  │     │  │  │  └─ Join y                                                                                     (shared, see above)
       │  │     │  │  └─ e5: Aggregate sum by (T) of td->t (f32(1))                                                    T                       2  f32[t=128]                 Sharded(t)  2 calls  262.1 KFLOP
@@ -225,7 +225,7 @@ GROUP BY
 CREATE TEMPORARY TABLE square AS
 SELECT
   x0.k0 AS k0,
-  BLOCK_COMBINE('t,t->t', 'f32(x0 / x1)', x0.block, x1.block) AS block
+  BLOCK_COMBINE('t,t->t', 'x0 / x1', x0.block, x1.block) AS block
 FROM e1 AS x0
 JOIN e2 AS x1
   ON x0.k0 = x1.k0;
@@ -491,7 +491,7 @@ GROUP BY
 CREATE TEMPORARY TABLE y_square AS
 SELECT
   x0.k0 AS k0,
-  BLOCK_COMBINE('t,t->t', 'f32(x0 / x1)', x0.block, x1.block) AS block
+  BLOCK_COMBINE('t,t->t', 'x0 / x1', x0.block, x1.block) AS block
 FROM e4 AS x0
 JOIN e5 AS x1
   ON x0.k0 = x1.k0;
@@ -590,7 +590,7 @@ pipeline 0
         rows 2   calls 2   moved 0   held 512 512
   %2  = join %0 sum td->t f32(1) over (t=256/2 d=1024) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e2"
         rows 2   calls 2   moved 0   held 512 512
-  %3  = join %1, %2 keep t,t->t f32(x0 / x1) over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "square"
+  %3  = join %1, %2 keep t,t->t x0 / x1 over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "square"
         rows 2   calls 2   moved 0   held 512 512
         free %1 %2
   %4  = scan "G_attention"  ->  f32[d=1024] Replicated  "G_attention"
@@ -662,7 +662,7 @@ pipeline 2
         rows 2   calls 2   moved 0   held 512 512
   %28 = join %26 sum td->t f32(1) over (t=256/2 d=1024) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "e5"
         rows 2   calls 2   moved 0   held 512 512
-  %29 = join %27, %28 keep t,t->t f32(x0 / x1) over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "y_square"
+  %29 = join %27, %28 keep t,t->t x0 / x1 over (t=256/2) work Sharded(t)  ->  f32[t=256/2] Sharded(t)  "y_square"
         rows 2   calls 2   moved 0   held 512 512
         free %27 %28
   %30 = scan "G_mlp"  ->  f32[d=1024] Replicated  "G_mlp"

@@ -264,6 +264,7 @@ def test_operands(db: es.Session) -> None:
         (db.tensor("X"), x),
         (db.tensor(x.tolist(), "td"), x),
         (db.tensor(2.5), 2.5),
+        (db.tensor(db.create("F", {"t": [1], "val": [5]}, labels="t=3", fill=2)), [2, 5, 2]),
         (db.tensor(db.einsum("td->dt", "X"), "a b"), x.T),
         (db.tensor(table, "t=3"), [5, 7, 0]),
         (db.tensor(scipy.sparse.coo_array(np.eye(3)), "a b"), np.eye(3)),
@@ -297,6 +298,26 @@ def test_equal_operands_are_one(db: es.Session) -> None:
     both = old - new
     assert set(both.relations) == {"X", "X_2"}
     assert np.array_equal((both * (new - old) + old).numpy(), (x - y) * (y - x) + x)
+
+
+@on_every_engine
+def test_labels_that_stand_for_values_meet_by_value(db: es.Session, engine: str) -> None:
+    """Dictionaries of other extents, or of the same; a label by position meets none of them."""
+    db.create("P", {"src": ["a", "b", "c"], "val": [1.0, 2, 3]}, labels="src")
+    db.create("Q", {"src": ["b", "c", "d", "e"], "val": [10.0, 20, 30, 40]}, labels="src")
+    db.create("R", {"src": ["c", "d", "e"], "d": [0, 0, 0], "val": [7.0, 8, 9]}, labels="src d")
+    p, q, r = db.tensor("P"), db.tensor("Q"), db.tensor("R")
+    rows = (p + q).query(engine=engine).arrow().to_pydict()
+    assert rows == {"src": list("abcde"), "val": [1, 12, 23, 30, 40]}
+    assert (p * q).sum().query(engine=engine).numpy() == 2 * 10 + 3 * 20
+    assert es.einsum("i,i->", p, q).query(engine=engine).numpy() == 80
+    looked_up = r.gather(d=(p * 0).cast("int64")).query(engine=engine).numpy()  # values of c, d, e; none of a and b
+    assert looked_up.tolist() == [0, 0, 7, 8, 9]
+    assert p.slice(src=(1, 3)).query(engine=engine).arrow().to_pydict() == {"src": [0, 1], "val": [2, 3]}
+    with pytest.raises(es.errors.ShapeError, match="stands for values in one operand and for positions in another"):
+        p.flip("src") + p
+    with pytest.raises(es.errors.ShapeError, match="an expression reads numbers"):
+        p * es.label("src")
 
 
 # ------------------------------------------------------------------------------------------------------ total reading
