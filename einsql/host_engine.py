@@ -36,7 +36,7 @@ class HostQuery:
         devices = len(self.program.devices)
         threads = max(1, (os.cpu_count() or 1) // devices)
         with _blas().limit(limits=threads, user_api="blas"):
-            run = execute(self.program, self.structures, self.tables)
+            run = execute(self.program, self.structures, self.tables, threads)
         return _collect(run, self.structures[self.program.result.register]), run.metrics
 
 

@@ -92,6 +92,9 @@ class Layout:
     @staticmethod
     def of(type: RelationType, keys: Array) -> Layout:
         """The layout of rows with these keys, in their order."""
+        if len(keys) == 1:
+            one = np.zeros(1, np.int64)
+            return Layout((type.block_shape(tuple(map(int, keys[0]))),), one, one)
         code = np.zeros(len(keys), np.int64)
         sizes_by_axis = []
         for axis, cut in enumerate(type.cuts):

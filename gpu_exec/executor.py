@@ -10,6 +10,7 @@ from gpu_exec.batch import Batch
 from gpu_exec.metrics import Metrics
 from gpu_exec.pipeline import DeviceRun
 from gpu_exec.structure import Structure
+from gpu_exec.team import device_threads
 from gpu_exec.transport import Stopped, Transport
 from planner.program import Program
 
@@ -22,10 +23,11 @@ class Run:
     metrics: Metrics
 
 
-def execute(program: Program, structures: list[Structure], tables: Mapping[str, Batch]) -> Run:
+def execute(program: Program, structures: list[Structure], tables: Mapping[str, Batch], threads: int = 1) -> Run:
     """Run `program` on as many host devices as it names.
 
     tables    the stored relations, cut as the program scans them, by `structure.table_key`
+    threads   of each device
     Raises    the first error of any device; the others stop at their next wait
     """
     devices = len(program.devices)
@@ -36,7 +38,8 @@ def execute(program: Program, structures: list[Structure], tables: Mapping[str, 
 
     def work(d: int) -> None:
         try:
-            runs[d].run()
+            with device_threads(threads):
+                runs[d].run()
         except BaseException as error:
             failures[d] = error
             transport.stop()

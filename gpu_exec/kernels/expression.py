@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from gpu_exec.kernels.dtype import numpy_dtype
+from gpu_exec.team import share
 from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
@@ -151,8 +152,11 @@ def _in_pieces(expr: Expr, operands: Sequence[Array], dtype: DType, shape: tuple
     if equal:
         operands, target = [o.reshape(-1) if i in used else o for i, o in enumerate(operands)], out.reshape(-1)
     write = _compiled_into(expr)
-    for piece in _pieces(target.shape):
+
+    def work(piece: tuple[slice, ...]) -> None:
         write([_cut(o, piece) if i in used else o for i, o in enumerate(operands)], target[piece])
+
+    share(work, list(_pieces(target.shape)))
     return out
 
 
