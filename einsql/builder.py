@@ -264,6 +264,13 @@ class Tensor(Operators):
 
         return indexing.flip(self, self.chosen(labels))
 
+    def unfold(self, label: str, window: str, size: int, step: int = 1) -> Tensor:
+        """Sliding windows: out[t, k] = x[t * step + k] under a new last label; (x.unfold("t", "k", 3) * w).sum("k")
+        is a convolution."""
+        from einsql import indexing
+
+        return indexing.unfold(self, label, window, size, step)
+
     def split(self, label: str, into: Labels, /, **extents: int) -> Tensor:
         """One label as several, the last varying fastest: `x.split("d", "pair half", half=2)` has d = pair * 2 + half.
 

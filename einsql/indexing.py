@@ -88,6 +88,18 @@ def flip(x: Tensor, labels: Sequence[str]) -> Tensor:
     return looked_up(x, x.labels, extents, {t: _line(t, -1, n - 1) for t, n in extents.items()})
 
 
+def unfold(x: Tensor, label: str, window: str, size: int, step: int) -> Tensor:
+    """out[..., t, ..., k] = x[..., t * step + k]: every window that lies inside, k from 0 to size - 1."""
+    (label,) = x.chosen([label])
+    n = x.extents[label]
+    if min(_whole_numbers("a window's size or step", [size, step])) < 1 or size > n:
+        raise ShapeError(f"no window of {size} cells, {step} apart, lies inside label {label!r} of {x}")
+    if window in x.labels:
+        raise ShapeError(f"a window wants a label of its own, and {window!r} is one of {x}")
+    at = Call("add", (_times(LabelValue(label), step), LabelValue(window)))
+    return looked_up(x, [*x.labels, window], {label: (n - size) // step + 1, window: size}, {label: at})
+
+
 def split(x: Tensor, label: str, into: Labels, given: Mapping[str, int]) -> Tensor:
     """out[..., pair, half] = x[..., pair * extent of half + half]."""
     (label,) = x.chosen([label])
@@ -143,8 +155,8 @@ def gather(table: Tensor, index: Tensor, label: str, *, fill: Value = 0) -> Tens
     (fresh,) = unused(1, {*table.labels, *index.labels})
     side = tuple(fresh if name == label else name for name in table.labels)
     output = tuple(dict.fromkeys([*index.labels, *(name for name in side if name != fresh)]))
-    where = Call("eq", (LabelValue(fresh), Arg(1)))
-    return _taken(table, index, Subscripts((side, index.labels), output), where, fill)
+    where = Call("eq", (Arg(0), LabelValue(fresh)))
+    return _taken(table, index, Subscripts((index.labels, side), output), where, fill)
 
 
 def one_hot(index: Tensor, label: str, extent: int) -> Tensor:
@@ -238,15 +250,15 @@ def looked_up(
     fresh = dict(zip(index, unused(len(index), {*x.labels, *labels}), strict=True))
     side = tuple(fresh.get(label, label) for label in x.labels)
     where = conjunction([Call("eq", (LabelValue(fresh[label]), at)) for label, at in index.items()])
-    return _taken(x, _ones_like(x, extents), Subscripts((side, tuple(extents)), labels), where, fill)
+    return _taken(x, _ones_like(x, extents), Subscripts((tuple(extents), side), labels), where, fill)
 
 
 def _taken(x: Tensor, other: Tensor, subscripts: Subscripts, where: Expr | None, fill: Value | None) -> Tensor:
     """The values of x that a predicate picks. Where it picks none the result has no cell, and so its fill."""
     fill = x.whole.fill if fill is None else _fill_of(x, fill)
-    (read, beside), relations = matched((x, other), subscripts, Arg(0))
+    (beside, read), relations = matched((other, x), subscripts, Arg(1))
     operand = read.node if read.fill == fill else _complete(read)
-    node = Einsum((operand, _complete(beside)), subscripts, Arg(0), _only(_dtype(x)), where)
+    node = Einsum((_complete(beside), operand), subscripts, Arg(1), _only(_dtype(x)), where)
     return Tensor(x.session, Whole(node, fill), subscripts.output, relations)
 
 

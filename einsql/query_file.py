@@ -47,7 +47,8 @@ class RelationSpec:
     scale    what the standard normal values are multiplied by
     below    one more than the largest of seeded whole numbers from 0
     values   in row-major order
-    what     of a graph: "" every edge is worth 1, "weights" its weight, "distances" also 0 from each node to itself
+    what     of a graph: "" every edge is worth 1, "weights" its weight, "distances" also 0 from each node to itself,
+             and infinity where there is no edge
     """
 
     name: str
@@ -67,7 +68,8 @@ class RelationSpec:
     def create(self, session: Session, extents: Extents | None = None) -> Relation:
         """Store the relation in `session`; `extents` maps the extents of the file to smaller ones."""
         if self.is_graph:
-            return session.create(self.name, self._edges(), labels=self._stated(self.extents))
+            fill = math.inf if self.what == "distances" else 0
+            return session.create(self.name, self._edges(), labels=self._stated(self.extents), fill=fill)
         shape = tuple((extents or {}).get(e, e) for e in self.extents)
         return session.create(self.name, self._array(shape), labels=self._stated(shape))
 

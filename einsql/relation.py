@@ -94,8 +94,8 @@ class Relation:
         return _read_only(np.where(present, array, np.asarray(value, array.dtype)))
 
     def arrow(self, blocks: bool = False) -> pa.Table:
-        """One row per present cell: a column per label, then `val`. An absent scalar is a row with its fill, or with NULL
-        where there is none, as in SQL.
+        """One row per present cell: a column per label, then `val`. An absent scalar is a row with its fill, or with
+        NULL where there is none, as in SQL.
 
         Labels with a dictionary give its values. Arrow lacks complex numbers, which come as fixed-size lists of two
         floats, and bfloat16, which comes as float32; the field's metadata names the dtype, and `create` reads it back.

@@ -121,13 +121,15 @@ def test_query_error_names_the_line_of_the_file(tmp_path: Path, command: str) ->
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("-- relation: A f16[i=4]", "no dtype 'f16'; there are f32, f64, i64, bool"),
+        ("-- relation: A f8[i=4]", "no dtype 'f8'; there are bool, u8, i8, i16"),
         ("-- relation: A f32(4)", "cannot read the relation 'A f32(4)'"),
         ("-- relation: A f32[i=x]", "cannot read 'x' as a number of labels"),
         ("-- relation: e i64[src=34 dst=34] from networkx petersen", "no graph 'petersen'"),
         ("-- relation: e i64[a=34 b=34 c=34] from networkx karate", "the edges of a graph have two labels, got 3"),
         ("-- relation: A f32[i=4 i=5]", "label 'i' is there twice in labels"),
         ("-- relation: A f32[i=4] scale 0.1.2", "cannot read the relation"),
+        ("-- relation: A f32[i=2] values 1", "1 values for 2 cells"),
+        ("-- relation: A f32[i=1] values one", "cannot read the values 'one'"),
         ("-- devices: many", "cannot read 'many' as a number of devices"),
     ],
 )
