@@ -209,13 +209,18 @@ def never_negative(expr: Expr, given: Sequence[Expr]) -> bool:
 def keeps_all(where: Expr | None, contracted: Collection[Label], extents: Mapping[Label, int]) -> bool:
     """Whether a predicate on labels leaves every output cell at least one term: each conjunct gives a contracted label
     a coordinate that is inside its extent for all values of the other labels."""
-    found, rest = determined(where, contracted, ())
-    if rest:
-        return False
     ranges = {label: (0, extent - 1) for label, extent in extents.items()}
-    for label, index in found.items():
-        inside = bounds(index, ranges)
-        if inside is None or inside[0] < 0 or inside[1] >= extents[label]:
+    given: set[Label] = set()
+    for part in conjuncts(where):
+        for label in sorted(labels_of(part) & set(contracted) - given):
+            index = solved(part, label)
+            if index is None or args_of(index) or labels_of(index) & given:
+                continue
+            inside = bounds(index, ranges)
+            if inside is not None and 0 <= inside[0] and inside[1] < extents[label]:
+                given.add(label)
+                break
+        else:
             return False
     return True
 

@@ -36,7 +36,7 @@ class ExactSum:
         try:
             return self.scaled / ONE  # the division of integers rounds once
         except OverflowError:
-            return math.copysign(math.inf, self.scaled)
+            return math.inf if self.scaled > 0 else -math.inf
 
 
 ZERO = ExactSum(0)
