@@ -217,7 +217,7 @@ def keeps_all(where: Expr | None, contracted: Collection[Label], extents: Mappin
             if index is None or args_of(index) or labels_of(index) & given:
                 continue
             inside = bounds(index, ranges)
-            if inside is not None and 0 <= inside[0] and inside[1] < extents[label]:
+            if inside is not None and inside[0] >= 0 and inside[1] < extents[label]:
                 given.add(label)
                 break
         else:
