@@ -19,6 +19,7 @@ import numpy as np
 
 from einsql.joining import hint, joined, label_names
 from einsql.operators import Build, Operators
+from einsql.readings import Reading
 from einsql.relation import Relation
 from einsql.total import Whole
 from gpu_exec.kernels.dtype import numpy_dtype
@@ -107,7 +108,7 @@ class Tensor(Operators):
         for cut in ("parts", "tile"):  # the graph may know a label of the result under another name only
             if options.get(cut):
                 options[cut] = {own.get(label, label): n for label, n in options[cut].items()}
-        return self.session._query(node, self.labels, self.relations, fill, options)
+        return self.session._query(Reading(node, self.labels, self.relations, fill), options)
 
     @cached_property
     def _default(self) -> Query:

@@ -15,7 +15,7 @@ from einsql.relation import Relation
 from gpu_exec.batch import Batch, empty_batch
 from gpu_exec.executor import Run, execute
 from gpu_exec.metrics import Metrics
-from gpu_exec.structure import Structure, key_phase, table_key
+from gpu_exec.structure import Structure, key_phase
 from planner.einsum import Tensor
 from planner.program import Program
 from planner.relational import Rel
@@ -29,7 +29,7 @@ class HostQuery:
     plan: Rel
     program: Program
     structures: list[Structure]
-    tables: Mapping[str, Batch]
+    tables: Mapping[int, Batch]
 
     def run(self) -> tuple[Batch, Metrics]:
         """The result as one batch, and what was counted."""
@@ -49,9 +49,9 @@ def _blas() -> ThreadpoolController:
 def compile_host(graph: Tensor, relations: Mapping[str, Relation], request: Request) -> HostQuery:
     """Plan a graph for `request.devices` host devices and run its key phase, unless an equal query did that before."""
     plan, program, structures = planned(graph, request)
-    tables = {table_key(step): relations[table].under(step.type) for table, step in scans(program)}
+    tables = {step.register: relations[table].under(step.type) for table, step in scans(program)}
     if structures is None:
-        structures, counts = key_phase(program, {name: batch.keys for name, batch in tables.items()})
+        structures, counts = key_phase(program, {register: batch.keys for register, batch in tables.items()})
         program = program.with_counts(counts)
     return HostQuery(plan, program, structures, tables)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from gpu_exec.batch import grid_keys
-from gpu_exec.structure import Structure, key_phase, table_key
+from gpu_exec.structure import Structure, key_phase
 from planner import program as p
 from planner.einsum import Tensor
 from planner.node import postorder
@@ -47,12 +47,19 @@ def _made(asked: _Asked) -> tuple[Rel, Program, list[Structure] | None]:
     stored = [step for _, step in scans(program)]
     if any(step.type.presence != "complete" for step in stored) or sum(map(_pairs, program.steps)) > PAIRS:
         return plan, program, None
-    structures, counts = key_phase(program, {table_key(step): grid_keys(step.type.counts) for step in stored})
+    structures, counts = key_phase(program, {step.register: grid_keys(step.type.counts) for step in stored})
     return plan, program.with_counts(counts), structures
 
 
 def _says(graph: Tensor, request: Request) -> tuple[object, ...]:
-    """All that planning reads, as a value: the nodes by number, every field of each, and the request."""
+    """All that planning reads, as a value."""
+    options = (request.parts, request.tile, request.placement)
+    return _graph_says(graph), request.devices, *(tuple(sorted(option.items())) for option in options)
+
+
+@lru_cache(maxsize=PLANS)
+def _graph_says(graph: Tensor) -> tuple[object, ...]:
+    """The nodes of a graph by number, and every field of each."""
     number = {node: i for i, node in enumerate(postorder(graph))}
 
     def plain(value: object) -> object:
@@ -62,9 +69,7 @@ def _says(graph: Tensor, request: Request) -> tuple[object, ...]:
             return tuple(map(plain, value))
         return Const(value) if isinstance(value, bool | int | float | complex) else value  # 0, 0.0 and -0.0 differ
 
-    nodes = tuple((type(node), *(plain(getattr(node, f.name)) for f in fields(node))) for node in number)
-    options = (request.parts, request.tile, request.placement)
-    return nodes, request.devices, *(tuple(sorted(option.items())) for option in options)
+    return tuple((type(node), *(plain(getattr(node, f.name)) for f in fields(node))) for node in number)
 
 
 def scans(program: Program) -> list[tuple[str, Step]]:

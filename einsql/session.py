@@ -20,6 +20,7 @@ from einsql.graph_domains import GraphDomains
 from einsql.joining import relabelled
 from einsql.ones import ones
 from einsql.query import Query
+from einsql.readings import Reading, Readings
 from einsql.relation import Relation
 from einsql.sources import adopted, called
 from einsql.sql.names import Table
@@ -65,6 +66,7 @@ class Session:
         self._engine, self._devices = engine, devices
         self._relations: dict[str, Relation] = {}
         self._domains: dict[str, Domain] = {}
+        self._readings = Readings()
         self._operands = 0
 
     # -------------------------------------------------------------------------------------------------- relations
@@ -136,6 +138,7 @@ class Session:
             raise CatalogError(
                 f"relation {relation.name!r} already exists; pass replace=True, or write CREATE OR REPLACE TABLE"
             )
+        self._readings.stored(self._relations.get(relation.name), relation)
         self._relations[relation.name] = relation
         return relation
 
@@ -157,6 +160,7 @@ class Session:
         """Forget a relation."""
         self.relation(name)
         del self._relations[name]
+        self._readings.forget()
 
     @cached_property
     def duckdb(self) -> DuckDBEngine:
@@ -169,6 +173,7 @@ class Session:
         """Drop every relation and end DuckDB."""
         self._relations.clear()
         self._domains.clear()
+        self._readings.forget()
         if "duckdb" in self.__dict__:
             self.duckdb.close()
             del self.__dict__["duckdb"]
@@ -188,6 +193,9 @@ class Session:
 
         options   engine, devices, parts, tile, placement: see `einsum`
         """
+        known = self._readings.find(text, self._relations) if isinstance(text, str) else None
+        if known is not None:
+            return self._query(known, options)
         used: dict[str, Relation] = {}
 
         def find(name: str) -> Table:
@@ -200,8 +208,11 @@ class Session:
             return Input(relation.type, name=called(relation, used))
 
         statement = read_sql(text, Catalog(self.relations, find, everywhere, GraphDomains(used)))
-        query = self._query(statement.table.node, statement.table.labels, used, None, options)
-        if statement.create is not None:
+        reading = Reading(statement.table.node, statement.table.labels, used, None)
+        query = self._query(reading, options)
+        if statement.create is None:
+            self._readings.keep(text, reading, self._relations)
+        else:
             query.to_table(statement.create, statement.replace)
         return query
 
@@ -230,13 +241,21 @@ class Session:
         An axis of extent 1 is stretched as NumPy does it. An ellipsis that the output leaves out is summed over. Labels
         with dictionaries meet by their values; one whose coordinates stand for values meets no plain one.
         """
+        text = (subscripts, *operands, reduce, combine) if path is None else ()
+        by_name = bool(text) and all(word is None or isinstance(word, str) for word in text)
+        known = self._readings.find(text, self._relations) if by_name else None
+        if known is not None:
+            return self._query(known, options)
         call = read_call(subscripts, operands, lambda name: name in self._relations)
         used: dict[str, Relation] = {}
         domains = GraphDomains(used)
         wholes = [self._whole(operand, used) for operand in call.operands]
         read = call.subscripts([domains.shape(w.node) for w in wholes])
         result = einsum_of(wholes, read, reduce, combine, path, domains)
-        return self._query(result.node, read.output, used, result.fill, options)
+        reading = Reading(result.node, read.output, used, result.fill)
+        if by_name:
+            self._readings.keep(text, reading, self._relations)
+        return self._query(reading, options)
 
     def tensor(self, data: Any, labels: str | Sequence[str] | None = None) -> builder.Tensor:
         """A lazy tensor with named labels, read as a total array: see `einsql.builder`.
@@ -277,14 +296,7 @@ class Session:
         name = called(relation, used)
         return Whole(Input(relation.type, name=name), 0 if relation.fill is None else relation.fill)
 
-    def _query(
-        self,
-        node: Any,
-        labels: tuple[str, ...],
-        used: Mapping[str, Relation],
-        fill: Value | None,
-        options: Mapping[str, Any],
-    ) -> Query:
+    def _query(self, reading: Reading, options: Mapping[str, Any]) -> Query:
         unknown = sorted(set(options) - {"engine", "devices", "parts", "tile", "placement"})
         if unknown:
             raise TypeError(f"no option {unknown[0]!r}; options are engine, devices, parts, tile, placement")
@@ -300,4 +312,4 @@ class Session:
             tile={} if options.get("tile") is None else options["tile"],
             placement={} if options.get("placement") is None else options["placement"],
         )
-        return Query(self, node, labels, dict(used), engine, request, fill)
+        return Query(self, reading.graph, reading.labels, dict(reading.relations), engine, request, reading.fill)

@@ -23,10 +23,10 @@ class Run:
     metrics: Metrics
 
 
-def execute(program: Program, structures: list[Structure], tables: Mapping[str, Batch], threads: int = 1) -> Run:
+def execute(program: Program, structures: list[Structure], tables: Mapping[int, Batch], threads: int = 1) -> Run:
     """Run `program` on as many host devices as it names.
 
-    tables    the stored relations, cut as the program scans them, by `structure.table_key`
+    tables    register of a scan -> the stored relation, cut as the program scans it
     threads   of each device
     Raises    the first error of any device; the others stop at their next wait
     """

@@ -10,7 +10,7 @@ from gpu_exec.batch import Batch, linear_keys
 from gpu_exec.exchange import exchange
 from gpu_exec.metrics import Metrics
 from gpu_exec.operators import fill_rows, filter_rows, join, map_rows
-from gpu_exec.structure import Structure, table_key
+from gpu_exec.structure import Structure
 from gpu_exec.transport import Stopped, Transport
 from planner import program as p
 from planner.errors import EinsqlError, ExecutionError
@@ -26,7 +26,7 @@ class DeviceRun:
         device: int,
         program: Program,
         structures: list[Structure],
-        tables: Mapping[str, Batch],
+        tables: Mapping[int, Batch],
         transport: Transport,
         metrics: Metrics,
     ) -> None:
@@ -58,7 +58,7 @@ class DeviceRun:
         keys = structure.keys[structure.local[self.device]]
         match step.op:
             case p.Scan():
-                return self.tables[table_key(step)].take(structure.local[self.device])
+                return self.tables[step.register].take(structure.local[self.device])
             case p.Join():
                 pairs = structure.pairs[self.device]
                 self.metrics.called(len(pairs.out))

@@ -69,10 +69,10 @@ class Structure:
     transfers: Mapping[tuple[int, int], Transfer] = field(default_factory=dict)
 
 
-def key_phase(program: Program, keys: Mapping[str, Array]) -> tuple[list[Structure], dict[int, Counts]]:
+def key_phase(program: Program, keys: Mapping[int, Array]) -> tuple[list[Structure], dict[int, Counts]]:
     """The structure of every step and the counts that they predict.
 
-    keys    name of a stored relation and its cut -> keys of its rows; see `table_key`
+    keys    register of a scan -> keys of the rows that it reads
     """
     found: list[Structure] = []
     counts: dict[int, Counts] = {}
@@ -84,17 +84,11 @@ def key_phase(program: Program, keys: Mapping[str, Array]) -> tuple[list[Structu
     return found, counts
 
 
-def table_key(step: Step) -> str:
-    """How the batch of a scan is called: its relation and its cut."""
-    assert isinstance(step.op, p.Scan)
-    return f"{step.op.table} {step.type}"
-
-
-def _structure(step: Step, args: list[Structure], arg_steps: list[Step], keys: Mapping[str, Array]) -> Structure:
+def _structure(step: Step, args: list[Structure], arg_steps: list[Step], keys: Mapping[int, Array]) -> Structure:
     devices = step.placement.devices
     match step.op:
         case p.Scan():
-            return _placed(keys[table_key(step)], step, devices)
+            return _placed(keys[step.register], step, devices)
         case p.Join():
             return _join(step, step.op, args)
         case p.Map():

@@ -390,3 +390,30 @@ def test_g23_the_average_of_uneven_parts_on_devices(db: es.Session, engine: str)
         for parts in range(1, 8):
             query = db.sql("SELECT AVG(val) AS val FROM X", engine=engine, parts={"i": parts})
             assert query.numpy() == pytest.approx(sum(values) / len(values), rel=1e-15)
+
+
+# ------------------------------------------------------------------------------------------------------------ devices
+
+
+@everywhere
+@pytest.mark.parametrize(("cells", "value"), [(1_000_000, 7), (99_991, 1 << 40), (5, -3)])
+def test_g21_what_one_device_made_is_what_the_next_one_reads(db: es.Session, run: Run, cells: int, value: int) -> None:
+    """Fresh buffers and another value in every run: data of the run before would show."""
+    run = run.by(cells // 3)
+    for turn in range(3):
+        db.create("X", np.full(cells, value + turn), labels="i", replace=True)
+        doubled = "WITH e1 AS (SELECT i, val * 2 AS val FROM X) SELECT SUM(val) AS val FROM e1"
+        assert db.sql(doubled, **run("i")).numpy() == 2 * (value + turn) * cells
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_g21_a_hundred_copies_between_devices(db: es.Session, devices: int) -> None:
+    """A million cells are brought to one device, summed on all of them, and the sum is brought to the last one."""
+    text = "WITH made AS (SELECT i, val + 7 AS val FROM X) SELECT SUM(val) AS val FROM made"
+    for turn in range(100):
+        db.create("X", np.full(1_000_000, turn), labels="i", replace=True)
+        first, last = "|".join("0" * devices), devices - 1
+        where = {"made": f"Listed({first})", "e1": f"Listed({last})"}
+        query = db.sql(text, engine=f"host:{devices}", parts={"i": devices}, placement=where)
+        assert query.numpy() == (7 + turn) * 1_000_000
+        assert query.stats is not None and query.stats.moved_bytes > 2 * 8_000_000 * (devices - 1) // devices
