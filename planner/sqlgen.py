@@ -168,12 +168,12 @@ class _Writer:
             table = _table(self.names[operand], alias)
             on = _conjunction(conditions)
             if i == 0:
-                query = query.from_(table)
-                query = query.where(on) if on is not None else query
+                query = query.from_(table, copy=False)
+                query = query.where(on, copy=False) if on is not None else query
             elif on is None:
-                query = query.join(table, join_type="cross")
+                query = query.join(table, join_type="cross", copy=False)
             else:
-                query = query.join(table, on=on)
+                query = query.join(table, on=on, copy=False)
         return query, keys, aliases
 
     def _scalar_join(self, node: rel.Join) -> exp.Select:
@@ -193,7 +193,7 @@ class _Writer:
     def _grouped(self, query: exp.Select, keys: Sequence[exp.Column]) -> exp.Select:
         """GROUP BY the keys; without any, no rows give no row."""
         if keys:
-            return query.group_by(*(key.copy() for key in keys))
+            return query.group_by(*(key.copy() for key in keys), copy=False)
         count = exp.Count(this=exp.Star())
         return query.having(exp.GT(this=count, expression=exp.Literal.number(0)))
 
@@ -208,12 +208,11 @@ class _Writer:
         outputs = [_as(keys[label].copy(), f"k{i}") for i, label in enumerate(node.subscripts.output)]
         strings = self._strings(node, plain)
         if node.reduce is None:
-            return query.select(*outputs, _as(_call("BLOCK_COMBINE", *strings, *columns), "block"))
+            return query.select(*outputs, _as(_call("BLOCK_COMBINE", *strings, *columns), "block"), copy=False)
         lists = [_call("LIST", _ordered(column, order)) for column in columns]
         value = _call(f"CONTRACT_{node.reduce.upper()}", *strings, *lists)
-        return self._grouped(
-            query.select(*outputs, _as(value, "block")), [keys[label] for label in node.subscripts.output]
-        )
+        query = query.select(*outputs, _as(value, "block"), copy=False)
+        return self._grouped(query, [keys[label] for label in node.subscripts.output])
 
     def _operand_columns(self, node: rel.Join, aliases: Sequence[str], plain: Sequence[int]) -> Iterator[exp.Expr]:
         for i, (alias, labels, operand) in enumerate(zip(aliases, node.subscripts.inputs, node.operands, strict=True)):
