@@ -17,6 +17,7 @@ from rich.text import Text
 from sqlglot.dialects.dialect import Dialect
 from typer.core import TyperGroup
 
+from einsql import __version__
 from einsql.query import Query
 from einsql.query_file import FORMS, QueryFile, read_query_file
 from einsql.relation import Relation
@@ -54,12 +55,28 @@ app = typer.Typer(
     help="Tensors as relations: run and explain query files. A file's own devices and parts hold unless overridden.",
 )
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"einsql {__version__}")
+        raise typer.Exit
+
+
 File = Annotated[str, typer.Argument(metavar="FILE.sql", help="a query file: header, SQL, golden plans")]
 EngineOption = Annotated[str | None, typer.Option("--engine", help="auto, reference, duckdb, host, host:4")]
 Devices = Annotated[str | None, typer.Option("--devices", metavar="N", help="how many devices")]
 Parts = Annotated[list[str] | None, typer.Option("--parts", metavar="LABEL=N", help="cut a label into N parts")]
 Tile = Annotated[list[str] | None, typer.Option("--tile", metavar="LABEL=N", help="cut a label into tiles of N")]
 Debug = Annotated[bool, typer.Option("--debug", help="show the traceback of an error")]
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="print the version", callback=_version)
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def main() -> None:
@@ -220,7 +237,7 @@ def _result(result: Relation) -> list[str]:
     """Type and first cells of a result; the value itself where it has no labels."""
     kind, table = result.type, result.arrow()
     if not result.labels:
-        value = table.column("val")[0].as_py()
+        value = table.column(result.value)[0].as_py()
         return [f"{'NULL' if value is None else value}   {kind.dtype.short}"]
     inside = " ".join(f"{label}={extent}" for label, extent in zip(kind.labels, kind.extents, strict=True))
     rows = [tuple(table.column_names)]

@@ -16,7 +16,7 @@ from einsql.domains import Domain
 from einsql.files import Origin, read_file
 from einsql.inputs import read_input
 from einsql.labels import LabelSpec, axis_labels, read_labels
-from einsql.relation import Relation
+from einsql.relation import VALUE, Relation
 from einsql.tables import TableOptions, from_table
 from einsql.values import fill_value, typed_values
 from gpu_exec.batch import Batch, from_dense
@@ -49,6 +49,7 @@ def create_relation(
     if isinstance(data, str | os.PathLike):
         data, csv_file = read_file(data)
         origin = Origin(name, csv_file)
+    value = VALUE
     if isinstance(data, Relation):
         return _again(name, data, labels, fill, storage)
     if hasattr(data, "tocoo"):
@@ -59,10 +60,10 @@ def create_relation(
             batch, kept, domains = read_block_table(name, found, storage)
             fill = (kept or 0) if fill == 0 else fill
         elif isinstance(found, pa.Table):
-            batch, domains = from_table(origin, found, _table_labels(name, found, labels), storage, options)
+            batch, domains, value = from_table(origin, found, _table_labels(name, found, labels), storage, options)
         else:
             batch, domains = _from_array(name, found, labels, storage, fill, options)
-    return Relation(name, batch, fill_value(name, fill, batch.type.dtype), domains)
+    return Relation(name, batch, fill_value(name, fill, batch.type.dtype), domains, value)
 
 
 def _table_labels(name: str, table: pa.Table, labels: str | Sequence[str] | None) -> tuple[LabelSpec, ...]:
@@ -86,7 +87,7 @@ def _again(
         domains = {called[label]: domain for label, domain in domains.items()}
     batch = stored(name, batch, storage)
     fill = (relation.fill or 0) if fill == 0 else fill
-    return Relation(name, batch, fill_value(name, fill, batch.type.dtype), domains)
+    return Relation(name, batch, fill_value(name, fill, batch.type.dtype), domains, relation.value)
 
 
 def _from_array(

@@ -9,7 +9,7 @@ from typing import Any
 from einsql.graph_domains import GraphDomains
 from einsql.total import Whole, total_einsum
 from planner.contraction_path import read_path
-from planner.dtypes import BOOL, FLOAT64, REDUCES
+from planner.dtypes import BOOL, FLOAT64, REDUCES, DType
 from planner.errors import ShapeError
 from planner.scalar import Arg, Call, Cast, Const, Expr, chain
 from planner.scalar_text import parse
@@ -66,15 +66,22 @@ def einsum_of(
         raise ShapeError(f"no reduce {reduce!r}; there are {', '.join(REDUCES)}")
     expr = _combine(combine, len(wholes))
     wholes = domains.unified(wholes, read, expr)
-    dtype = typed(expr, [w.node.type.dtype for w in wholes])[1]
+    dtypes = [w.node.type.dtype for w in wholes]
+    dtype = typed(expr, dtypes)[1]
     if reduce in ("any", "all") and dtype != BOOL:
-        expr = Call("ne", (expr, Const(0)))
+        expr = _all_nonzero(dtypes) if combine in (None, "mul") and dtype.is_exact else Call("ne", (expr, Const(0)))
     elif dtype == BOOL and reduce in ("sum", "prod"):
         reduce = "any" if reduce == "sum" else "all"
     elif reduce == "fsum" and dtype.is_exact:
         expr = Cast(expr, FLOAT64)
     steps = None if path is None else tuple(read_path(path, len(wholes)))
     return total_einsum(wholes, read, expr, reduce, path=steps)
+
+
+def _all_nonzero(dtypes: Sequence[DType]) -> Expr:
+    """Whether a product of integers and booleans is not 0, factor by factor, so that it can be contracted in any order.
+    Products of floats may underflow, or be NaN."""
+    return chain("and", [Arg(i) if d == BOOL else Call("ne", (Arg(i), Const(0))) for i, d in enumerate(dtypes)])
 
 
 def _combine(combine: str | None, operands: int) -> Expr:

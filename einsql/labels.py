@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from planner.errors import ShapeError
@@ -26,6 +26,8 @@ def read_labels(labels: str | Sequence[str], rank: int | None = None) -> tuple[L
     >>> [spec.name for spec in read_labels("ij", 2)], read_labels("src:person=34")[0].domain
     (['i', 'j'], 'person')
     """
+    if not isinstance(labels, Iterable):
+        raise ShapeError(f"labels are a text such as 'src dst' or a list of words, got {labels!r}")
     words = labels.split() if isinstance(labels, str) else list(labels)
     if isinstance(labels, str) and len(words) == 1 and rank is not None and rank > 1 and len(words[0]) == rank:
         words = list(words[0])

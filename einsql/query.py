@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import pyarrow as pa
 from einsql.domains import Domain
 from einsql.engine import Engine
 from einsql.graph_domains import GraphDomains
-from einsql.relation import Relation
+from einsql.relation import VALUE, Relation
 from gpu_exec.batch import Batch, from_cells, from_dense, to_dense
 from planner.cuts import Cut
 from planner.einsum import Tensor, TensorType
@@ -81,6 +82,7 @@ class Query:
 
     labels   the names of the result's labels, in order
     fill     what an absent cell is worth in the total reading; None when the query came from SQL
+    value    what the value column is called in tables
     """
 
     session: Session
@@ -90,6 +92,7 @@ class Query:
     engine: Engine
     request: Request
     fill: Value | None = None
+    value: str = VALUE
     stats: Stats | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
@@ -105,7 +108,7 @@ class Query:
         return self._result.numpy(fill)
 
     def arrow(self, blocks: bool = False) -> pa.Table:
-        """The result with one row per present cell: a column per label, then `val`; `.to_pandas()` makes a data frame.
+        """The result with one row per present cell: a column per label, then the value; a data frame by `.to_pandas()`.
 
         With `blocks=True` one row per block, from which `Session.create` restores the relation: see `Relation.arrow`.
         """
@@ -139,7 +142,7 @@ class Query:
         batch = self._execute()
         assert self.stats is not None
         self.stats = replace(self.stats, seconds=time.perf_counter() - start)
-        result = Relation("", _labelled(batch, self.labels), self.fill, self.domains)
+        result = Relation("", _labelled(batch, self.labels), self.fill, self.domains, self.value)
         self.__dict__["_result"] = result
         return result
 
@@ -147,7 +150,7 @@ class Query:
         """Store the result as a relation, whole or not at all."""
         result = self._result
         fill = 0 if result.fill is None else result.fill
-        return self.session.store(Relation(name, result.batch, fill, result.domains), replace)
+        return self.session.store(Relation(name, result.batch, fill, result.domains, result.value), replace)
 
     @cached_property
     def _result(self) -> Relation:
@@ -239,7 +242,12 @@ class Query:
         )
 
     def to_sql(self, dialect: str = "duckdb") -> str:
-        """The plan as SQL steps."""
+        """The plan as SQL steps, in a dialect of sqlglot."""
+        from sqlglot.dialects.dialect import Dialect
+
+        if dialect not in Dialect.classes:
+            close = difflib.get_close_matches(str(dialect), Dialect.classes, n=1)
+            raise PlanError(f"no dialect {dialect!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
         return str(self.script.sql(dialect))
 
     def explain(self, form: str = "relational") -> Text:

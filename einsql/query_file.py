@@ -16,6 +16,7 @@ Inputs are made, not stored: seeded by their name, written out, or taken from ne
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import zlib
@@ -159,7 +160,8 @@ class QueryFile:
 
 
 _SECTION = re.compile(r"^---- *(\w+) *$", re.MULTILINE)
-_HEADER = re.compile(r"-- (title|relation|devices|parts|tile): *(.*?) *")
+WORDS = ("title", "relation", "devices", "parts", "tile")
+_HEADER = re.compile(r"-- (\w+): *(.*?) *")
 _RELATION = re.compile(
     r"(?P<name>\w+) (?P<dtype>\w+)\[(?P<labels>[^\]]*)\]"
     r"(?: scale (?P<scale>\d+(?:\.\d+)?)| (?P<ones>ones)| below (?P<below>\d+)| values (?P<values>.+)"
@@ -189,11 +191,16 @@ def read_query_file(path: str | Path) -> QueryFile:
             try:
                 _read_line(match[1], match[2], header, relations)
             except SqlError as error:
-                raise SqlError(str(error), number, match.start(2) + 1, line) from None
+                raise SqlError(str(error), number, match.start(2 if match[1] in WORDS else 1) + 1, line) from None
     return QueryFile(header.pop("title"), tuple(relations.values()), header, sql.rstrip() + "\n", plans)
 
 
 def _read_line(word: str, value: str, header: dict[str, Any], relations: dict[str, RelationSpec]) -> None:
+    if word not in WORDS:  # a comment, unless it looks like a slip
+        close = difflib.get_close_matches(word, WORDS, n=1)
+        if close:
+            raise SqlError(f"no header word {word!r}; did you mean {close[0]!r}?")
+        return
     match word:
         case "title":
             header[word] = value

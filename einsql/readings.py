@@ -6,9 +6,9 @@ Only what a text says is kept, not what the relations hold.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from einsql.relation import Relation
+from einsql.relation import VALUE, Relation
 from planner.einsum import Tensor
 from planner.relation_type import Label
 from planner.scalar import Value
@@ -18,12 +18,14 @@ MOST = 256  # texts kept; reading one takes 0.2 to 5 ms
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as a graph over relations, which it calls by the names in `relations`. `fill`: None for SQL."""
+    """A text as a graph over relations, which it calls by the names in `relations`. `fill`: None for SQL. `value`: what
+    the value column is called."""
 
     graph: Tensor
     labels: tuple[Label, ...]
     relations: Mapping[str, Relation]
     fill: Value | None
+    value: str = VALUE
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Readings:
         if kept is None:
             return None
         relations = {name: catalog[known] for name, known in kept.stored.items()} | kept.made
-        return Reading(kept.reading.graph, kept.reading.labels, relations, kept.reading.fill)
+        return replace(kept.reading, relations=relations)
 
     def keep(self, text: Hashable, reading: Reading, catalog: Mapping[str, Relation]) -> None:
         """Remember a reading; the oldest ones go when there are too many."""
@@ -55,7 +57,7 @@ class Readings:
         made = {name: r for name, r in reading.relations.items() if name not in stored}
         while len(self._kept) >= MOST:
             self._kept.pop(next(iter(self._kept)), None)
-        self._kept[text] = _Kept(Reading(reading.graph, reading.labels, {}, reading.fill), stored, made)
+        self._kept[text] = _Kept(replace(reading, relations={}), stored, made)
 
     def stored(self, before: Relation | None, after: Relation) -> None:
         """Forget everything if a relation that takes the place of another reads differently."""
@@ -69,4 +71,4 @@ class Readings:
 
 def _reads_alike(a: Relation, b: Relation) -> bool:
     same = a.domains.keys() == b.domains.keys() and all(a.domains[label] is b.domains[label] for label in a.domains)
-    return same and a.type == b.type and a.fill == b.fill and type(a.fill) is type(b.fill)
+    return same and a.type == b.type and (a.fill, type(a.fill), a.value) == (b.fill, type(b.fill), b.value)

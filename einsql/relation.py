@@ -21,6 +21,7 @@ from planner.relation_type import Label, RelationType
 from planner.scalar import Value
 
 Array = np.ndarray
+VALUE = "val"
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,12 +30,14 @@ class Relation:
 
     fill      the value that an absent cell has where the relation is read as a total array; None: there is none
     domains   the dictionaries of the labels whose coordinates stand for other values
+    value     what its value column is called, in SQL and in tables
     """
 
     name: str
     batch: Batch
     fill: Value | None = 0
     domains: Mapping[Label, Domain] = field(default_factory=dict)
+    value: str = VALUE
     _recut: dict[RelationType, Batch] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -73,6 +76,8 @@ class Relation:
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
+        if fill is not None and not isinstance(fill, bool | int | float | complex | np.generic):
+            raise DataError(f"a fill is a number, got {fill!r}")
         try:
             array, present = to_dense(self.batch)
         except MemoryError:
@@ -94,7 +99,8 @@ class Relation:
         return _read_only(np.where(present, array, np.asarray(value, array.dtype)))
 
     def arrow(self, blocks: bool = False) -> pa.Table:
-        """One row per present cell: a column per label, then `val`. An absent scalar is a row with its fill, or with
+        """One row per present cell: a column per label, then the value, called `val` unless the query or the table that
+        it came from says otherwise. An absent scalar is a row with its fill, or with
         NULL where there is none, as in SQL.
 
         Labels with a dictionary give its values. Arrow lacks complex numbers, which come as fixed-size lists of two
@@ -111,10 +117,10 @@ class Relation:
             self.domains[label].take(coordinates[:, i]) if label in self.domains else pa.array(coordinates[:, i])
             for i, label in enumerate(self.labels)
         ]
-        field, column = value_field("val", values, self.type.dtype)
+        field, column = value_field(self.value, values, self.type.dtype)
         if not self.labels and not len(values):  # nothing was there: its fill, or NULL, as in SQL
             fill = np.asarray([0 if self.fill is None else self.fill]).astype(values.dtype)
-            column = pa.nulls(1, field.type) if self.fill is None else value_field("val", fill, self.type.dtype)[1]
+            column = pa.nulls(1, field.type) if self.fill is None else value_field(self.value, fill, self.type.dtype)[1]
         fields = [pa.field(label, c.type) for label, c in zip(self.labels, columns, strict=True)]
         return pa.table([*columns, column], schema=pa.schema([*fields, field]))
 

@@ -67,6 +67,7 @@ class Session:
         self._relations: dict[str, Relation] = {}
         self._domains: dict[str, Domain] = {}
         self._readings = Readings()
+        self._closed = False
         self._operands = 0
 
     # -------------------------------------------------------------------------------------------------- relations
@@ -118,6 +119,8 @@ class Session:
         fill = fill.item() if isinstance(fill, np.generic) else fill
         if not isinstance(fill, bool | int | float | complex):
             raise DataError(f"the fill of {name!r} is a number, got {fill!r}")
+        if val is not None and not isinstance(val, str):
+            raise DataError(f"val is the name of a column, got {val!r}")
         parts, tile = {} if parts is None else parts, {} if tile is None else tile
         check_cuts(parts, tile)
         storage = Storage(parts, tile, dense)
@@ -131,6 +134,7 @@ class Session:
 
     def store(self, relation: Relation, replace: bool = False) -> Relation:
         """Put a finished relation into the catalog."""
+        self._check_open()
         if not isinstance(relation.name, str) or not relation.name:
             raise CatalogError(f"a relation is called by a word, got {relation.name!r}")
         taken = next((n for n in self._relations if n == relation.name), None)
@@ -170,7 +174,8 @@ class Session:
         return DuckDBEngine()
 
     def close(self) -> None:
-        """Drop every relation and end DuckDB."""
+        """Drop every relation and end DuckDB; what was queried before keeps its relations and can still be taken."""
+        self._closed = True
         self._relations.clear()
         self._domains.clear()
         self._readings.forget()
@@ -193,6 +198,7 @@ class Session:
 
         options   engine, devices, parts, tile, placement: see `einsum`
         """
+        self._check_open()
         known = self._readings.find(text, self._relations) if isinstance(text, str) else None
         if known is not None:
             return self._query(known, options)
@@ -201,14 +207,14 @@ class Session:
         def find(name: str) -> Table:
             relation = self._relations[name]
             node = Input(relation.type, name=called(relation, used))
-            return Table(node, node.type.labels)
+            return Table(node, node.type.labels, relation.value)
 
         def everywhere(label: str, extent: int) -> Tensor:
             relation = ones([label], [extent])
             return Input(relation.type, name=called(relation, used))
 
         statement = read_sql(text, Catalog(self.relations, find, everywhere, GraphDomains(used)))
-        reading = Reading(statement.table.node, statement.table.labels, used, None)
+        reading = Reading(statement.table.node, statement.table.labels, used, None, statement.table.value)
         query = self._query(reading, options)
         if statement.create is None:
             self._readings.keep(text, reading, self._relations)
@@ -241,6 +247,7 @@ class Session:
         An axis of extent 1 is stretched as NumPy does it. An ellipsis that the output leaves out is summed over. Labels
         with dictionaries meet by their values; one whose coordinates stand for values meets no plain one.
         """
+        self._check_open()
         text = (subscripts, *operands, reduce, combine) if path is None else ()
         by_name = bool(text) and all(word is None or isinstance(word, str) for word in text)
         known = self._readings.find(text, self._relations) if by_name else None
@@ -263,6 +270,7 @@ class Session:
         data     the name of a relation, a relation, a query, a number, an array, or whatever else `create` takes
         labels   names for its axes, in order; by default those that the relation or the query has
         """
+        self._check_open()
         used: dict[str, Relation] = {}
         if isinstance(data, str | Query | Relation):
             whole = self._whole(data, used)
@@ -296,6 +304,10 @@ class Session:
         name = called(relation, used)
         return Whole(Input(relation.type, name=name), 0 if relation.fill is None else relation.fill)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CatalogError("the session is closed; es.connect() opens another one")
+
     def _query(self, reading: Reading, options: Mapping[str, Any]) -> Query:
         unknown = sorted(set(options) - {"engine", "devices", "parts", "tile", "placement"})
         if unknown:
@@ -312,4 +324,5 @@ class Session:
             tile={} if options.get("tile") is None else options["tile"],
             placement={} if options.get("placement") is None else options["placement"],
         )
-        return Query(self, reading.graph, reading.labels, dict(reading.relations), engine, request, reading.fill)
+        relations = dict(reading.relations)
+        return Query(self, reading.graph, reading.labels, relations, engine, request, reading.fill, reading.value)

@@ -22,6 +22,7 @@ from einsql.cells import Cells, Storage, distinct
 from einsql.domains import LARGE, Domain, canonical, domain_of, kind_of, union
 from einsql.files import Origin
 from einsql.labels import LabelSpec
+from einsql.relation import VALUE
 from gpu_exec.batch import Batch
 from planner.cuts import Cut
 from planner.dtypes import INT64
@@ -49,8 +50,8 @@ class TableOptions:
 
 def from_table(
     origin: Origin, table: pa.Table, labels: Sequence[LabelSpec], storage: Storage, options: TableOptions
-) -> tuple[Batch, dict[Label, Domain]]:
-    """The rows of a table, and the dictionaries of those labels that have one.
+) -> tuple[Batch, dict[Label, Domain], str]:
+    """The rows of a table, the dictionaries of those labels that have one, and what the value column is called.
 
     Raises   ShapeError for columns that are not there, UnsupportedError for types, DataError for rows
     """
@@ -67,12 +68,13 @@ def from_table(
     keys = {n: domains[n].codes(column) if n in domains else _integers(column) for n, column in columns.items()}
     values = _values(origin, table, value, options.block_shape)
     if blocks:
-        return _block_rows(origin, labels, keys, values, storage, options.add_up, domains), domains
+        return _block_rows(origin, labels, keys, values, storage, options.add_up, domains), domains, value or VALUE
     names = tuple(spec.name for spec in labels)
     coordinates = np.stack([keys[n] for n in names], axis=1) if names else np.zeros((len(table), 0), np.int64)
     shape = tuple(_extent(origin, spec, keys[spec.name], domains) for spec in labels)
     coordinates, array = distinct(origin.name, names, coordinates, values.array, values.dtype, options.add_up, domains)
-    return Cells(origin.name, names, shape, values.dtype, coordinates, array).batch(storage, domains), domains
+    batch = Cells(origin.name, names, shape, values.dtype, coordinates, array).batch(storage, domains)
+    return batch, domains, value or VALUE
 
 
 # ------------------------------------------------------------------------------------------------------------- columns

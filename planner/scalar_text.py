@@ -62,7 +62,12 @@ def parse(source: str) -> Expr:
     """
     try:
         tree = ast.parse(source.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+    except SyntaxError as error:
+        raise ShapeError(
+            f"cannot read the scalar expression {source!r}: {error.msg}"
+            + (f", column {error.offset}" if error.offset else "")
+        ) from None
+    except (RecursionError, MemoryError, ValueError) as error:
         raise ShapeError(f"cannot read the scalar expression {source!r}: {error}") from None
     return _from_ast(tree, source)
 
@@ -93,7 +98,8 @@ def _from_ast(node: ast.expr, source: str) -> Expr:
     match node:
         case ast.Constant(value=bool() | int() | float() | complex() as value):
             return Const(value)
-        case ast.Name(id=name):
+        case ast.Name():
+            name = ast.get_source_segment(source.strip(), node) or node.id  # Python folds letters beyond ASCII
             return Const(_NAMES[name]) if name in _NAMES else Arg(int(name[1:])) if _is_arg(name) else LabelValue(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = rec(operand)

@@ -127,7 +127,7 @@ def _numbered(side: Sequence[object]) -> list[Label]:
 def _split(text: str) -> tuple[list[list[Label]], list[Label] | None]:
     left, arrow, right = text.partition("->")
     if "->" in right or "-" in left + right or ">" in left + right:
-        raise ShapeError(f"einsum {text!r} wants at most one '->'")
+        raise ShapeError(f"einsum {text!r} is written like 'ij,jk->ik', with one '->' at most")
     return [_split_side(side, text) for side in left.split(",")], _split_side(right, text) if arrow else None
 
 

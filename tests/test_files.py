@@ -17,7 +17,7 @@ import scipy.sparse
 import einsql as es
 
 TABLE = pa.table({"src": [0, 2], "dst": [1, 0], "weight": [0.5, 2.0]})
-EDGES = {"src": [0, 2], "dst": [1, 0], "val": [0.5, 2.0]}
+EDGES = {"src": [0, 2], "dst": [1, 0], "weight": [0.5, 2.0]}
 
 
 def rows(relation: Any) -> dict[str, list[Any]]:

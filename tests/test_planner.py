@@ -193,7 +193,7 @@ def test_single_characters_that_are_no_letters_are_bracketed() -> None:
         ("ij->ik", ShapeError, "output label 'k' appears in no operand"),
         ("ij->I", ShapeError, "did you mean 'i'"),
         ("ij->ii", ShapeError, "an output names each label once"),
-        ("ij->->i", ShapeError, "at most one '->'"),
+        ("ij->->i", ShapeError, "one '->' at most"),
         ("i1->i", ShapeError, "'1' is no label"),
         ("[i j->i", ShapeError, "unbalanced bracket"),
         ("...i->i", ShapeError, "the axes it stands for are not known"),

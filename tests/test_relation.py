@@ -116,7 +116,7 @@ def test_a_table_of_cells(db: es.Session, kind: Any) -> None:
     rows = kind({"dst": [2, 0, 1], "w": [1.5, 2.5, 3.5], "src": [1, 0, 0]})
     relation = db.create("E", rows, labels="src dst=4")
     assert relation.shape == (2, 4)
-    assert table_of(relation) == {"src": [0, 0, 1], "dst": [0, 1, 2], "val": [2.5, 3.5, 1.5]}
+    assert table_of(relation) == {"src": [0, 0, 1], "dst": [0, 1, 2], "w": [2.5, 3.5, 1.5]}
     np.testing.assert_array_equal(relation.numpy(), [[2.5, 3.5, 0, 0], [0, 0, 1.5, 0]])
 
 
@@ -464,3 +464,65 @@ def test_an_einsum_does_not_guess_what_absent_cells_of_a_sql_result_are_worth() 
         with pytest.raises(es.errors.DataError, match="absent cells of the operand"):
             db.einsum("ij->i", whole, reduce="min")
         np.testing.assert_array_equal(db.einsum("ij->i", "G", reduce="min").numpy(), [1, 2])
+
+
+# ------------------------------------------------------------------------------------------------ the value column
+
+
+@pytest.mark.parametrize("engine", ["reference", "duckdb", "host:2"])
+def test_the_value_column_keeps_its_name(db: es.Session, engine: str) -> None:
+    """In SQL, beside `val`, which always means the value; in tables; in what is stored. An einsum calls it val."""
+    db.create("E", {"src": [0, 1], "dst": [1, 0], "weight": [2.0, 3.0]}, labels="src dst")
+    for name in ("weight", "val", "E.Weight", "e.val"):
+        query = db.sql(f"SELECT src, SUM({name} * 2) AS total FROM E GROUP BY src", engine=engine)
+        assert table_of(query) == {"src": [0, 1], "total": [4.0, 6.0]}
+    assert query.to_table("T").value == "total"
+    assert table_of(db.sql("SELECT * FROM T", engine=engine)) == {"src": [0, 1], "total": [4.0, 6.0]}
+    assert table_of(db.sql("SELECT src, total + val AS val FROM T", engine=engine)) == {"src": [0, 1], "val": [8, 12]}
+    db.sql('CREATE TABLE U AS SELECT dst, MAX(weight) AS "the top" FROM E GROUP BY dst', engine=engine)
+    assert table_of(db.sql('SELECT dst, "the top" AS x FROM U', engine=engine)) == {"dst": [0, 1], "x": [3, 2]}
+    assert table_of(db.create("V", db.relation("U"))) == {"dst": [0, 1], "the top": [3, 2]}
+    assert table_of(db.einsum("[src dst]->[src]", "E", engine=engine))["val"] == [2, 3]
+    with pytest.raises(es.errors.SqlError, match=r"no column 'weigth'.*did you mean 'weight'"):
+        db.sql("SELECT src, dst, weigth FROM E", engine=engine)
+
+
+# --------------------------------------------------------------------------------------------------- kinds of options
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda db: db.create("x", [1], labels=5), "labels are a text such as 'src dst' or a list of words, got 5"),
+        (lambda db: db.create("x", {"i": [0], "v": [1]}, labels="i", val=5), "val is the name of a column, got 5"),
+        (lambda db: db.create(5, [1]), "a relation is called by a word, got 5"),
+        (lambda db: db.create("x", [[1, 2], [3]]), "cannot make x from a list"),
+        (lambda db: db.create("x", {"i": [0, 1], "v": [1]}, labels="i"), "unequal length: i 2, v 1"),
+        (lambda db: db.sql(None), "a query is a text, got None"),
+        (lambda db: db.einsum("i->", [1]).numpy(fill="x"), "a fill is a number, got 'x'"),
+        (lambda db: db.einsum("i->", [1]).to_sql("postgers"), "no dialect 'postgers'; did you mean 'postgres'?"),
+        (lambda db: db.einsum("i=>", [1]), "written like 'ij,jk->ik'"),
+        (lambda db: db.einsum("i->", [1], combine=abs), "combine is a word or an expression"),
+        (lambda db: db.einsum("i->", [1], combine="x0 *"), "cannot read the scalar expression 'x0 *'"),
+    ],
+)  # fmt: skip
+def test_options_of_the_wrong_kind_are_refused_in_our_words(db: es.Session, call: Any, words: str) -> None:
+    with pytest.raises(es.errors.EinsqlError) as caught:
+        call(db)
+    assert words in str(caught.value)
+
+
+def test_a_closed_session_is_closed() -> None:
+    """Nothing can be stored or asked; a query from before keeps what it was written over."""
+    with es.connect() as db:
+        db.create("A", [1, 2])
+        query = db.einsum("i->", "A")
+    assert query.numpy() == 3
+    for call in (lambda: db.create("B", [1]), lambda: db.sql("SELECT i, val FROM A"), lambda: db.einsum("i->", [1])):
+        with pytest.raises(es.errors.CatalogError, match="the session is closed"):
+            call()
+
+
+def test_labels_beyond_ascii_in_an_expression(db: es.Session) -> None:
+    """Python reads U+00B5 as U+03BC; a label is the letter that was written."""
+    assert db.einsum("iµ->i", [[1, 2, 3]], combine="x0 * µ").numpy().tolist() == [8]

@@ -8,11 +8,10 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from einsql.relation import VALUE
 from einsql.sql.errors import refuse
 from planner.einsum import Tensor
 from planner.relation_type import is_label
-
-VALUE = "val"
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,8 @@ class Scope:
             for i, own in enumerate(source.table.columns)
             if same_name(own, name, quoted)
         ]
+        if not found and same_name(VALUE, name, quoted):  # whatever its name, it is the value
+            found = [(source, len(source.table.labels)) for source in sources]
         if not found:
             raise refuse(self.text, column, self._unknown(name, sources))
         if len({s.number for s, _ in found}) < len(found):

@@ -44,6 +44,8 @@ class Catalog:
 
 def read_sql(text: str, catalog: Catalog) -> Statement:
     """Read one statement: SELECT, WITH ... SELECT, or CREATE [OR REPLACE] TABLE name AS either."""
+    if not isinstance(text, str):
+        raise SqlError(f"a query is a text, got {text!r}")
     if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].upper() == "EXPLAIN":
         raise SqlUnsupportedError("EXPLAIN is not read: call .explain() on the query, or run einsql explain FILE.sql")
     try:

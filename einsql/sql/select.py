@@ -24,12 +24,12 @@ from planner.subscripts import Subscripts
 # Parts of a SELECT that have no meaning for a tensor, with what to do instead.
 CLAUSES = {
     "distinct": "DISTINCT is not read: coordinates are distinct already",
-    "having": "HAVING is not read: aggregate in a WITH, then use a CASE",
+    "having": "HAVING is not read: aggregate in a WITH, then say WHERE of its value",
     "order": "ORDER BY is not read: a relation has no order; results come sorted by their labels",
     "limit": "LIMIT is not read: a relation has no order",
     "offset": "OFFSET is not read: a relation has no order",
     "qualify": "QUALIFY is not read: window functions are not tensor operations",
-    "windows": "WINDOW is not read: window functions are not tensor operations",
+    "windows": "OVER is not read: window functions are not tensor operations",
     "sample": "a sample is no tensor operation",
     "laterals": "LATERAL is not read: join the relation",
     "pivots": "PIVOT is not read",
@@ -119,6 +119,9 @@ class SelectReader:
             inner = node.unalias()
             meaning = self.scope.resolve(inner) if isinstance(inner, exp.Column) else None
             name = node.alias or (inner.name if isinstance(inner, exp.Column) else VALUE)
+            window = node.find(exp.Window)
+            if window is not None:
+                raise refuse(self.text, window, CLAUSES["windows"], SqlUnsupportedError)
             found.append(Output(name, inner, meaning if isinstance(meaning, LabelColumn) else None))
         if sum(o.is_value for o in found) > 1:
             found = [replace(o, computed=o.is_value and self._is_coordinate(o)) for o in found]
