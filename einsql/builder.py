@@ -23,7 +23,7 @@ from einsql.readings import Reading
 from einsql.relation import Relation
 from einsql.total import Whole
 from gpu_exec.kernels.dtype import numpy_dtype
-from planner.dtypes import BOOL, DType, check_int64, dtype_named
+from planner.dtypes import BOOL, BY_NAME, DTYPES, DType, check_int64, dtype_named
 from planner.einsum import Einsum
 from planner.einsum import Tensor as Node
 from planner.errors import DataError, ShapeError
@@ -106,7 +106,7 @@ class Tensor(Operators):
         known = {label for n in postorder(node) for label in _labels_inside(n)}
         own = {label: name for label, name in zip(self.labels, node.type.labels, strict=True) if label not in known}
         for cut in ("parts", "tile"):  # the graph may know a label of the result under another name only
-            if options.get(cut):
+            if isinstance(options.get(cut), Mapping):
                 options[cut] = {own.get(label, label): n for label, n in options[cut].items()}
         return self.session._query(Reading(node, self.labels, self.relations, fill), options)
 
@@ -167,6 +167,19 @@ class Tensor(Operators):
         """Whether all values are true, or other than 0."""
         return self._reduced("all", labels)
 
+    def __matmul__(self, other: Any) -> Tensor:
+        """The product summed over the labels that both have: `x @ w` is `(x * w).sum("d")` where both have d."""
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        shared = tuple(label for label in self.labels if label in other.labels)
+        return joined((self, other), Call("mul", (Arg(0), Arg(1))), "sum", shared)
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
     def mean(self, labels: Labels | None = None) -> Tensor:
         """The sum over labels, divided by their extents; of integers and booleans a float64."""
         count = math.prod(self.extents[label] for label in self.chosen(labels))
@@ -185,6 +198,8 @@ class Tensor(Operators):
         """The labels that a call names, all for None; refuses one that the tensor does not have."""
         if labels is None:
             return self.labels
+        if not isinstance(labels, Iterable):
+            raise ShapeError(f"labels are called by name, as in {' '.join(self.labels)!r}, got {labels!r}")
         names = tuple(dict.fromkeys(labels.split() if isinstance(labels, str) else labels))
         for name in names:
             if name not in self.labels:
@@ -213,11 +228,7 @@ class Tensor(Operators):
 
     def cast(self, dtype: Any) -> Tensor:
         """The values in another dtype; floats round half to even when they become integers."""
-        to = (
-            dtype
-            if isinstance(dtype, DType)
-            else dtype_named(dtype if isinstance(dtype, str) else np.dtype(dtype).name)
-        )
+        to = dtype if isinstance(dtype, DType) else _read_dtype(dtype)
         return self if to == self.whole.node.type.dtype else joined((self,), Cast(Arg(0), to))
 
     astype = cast
@@ -328,6 +339,22 @@ def _expression(arg: Any) -> Expr:
         f"tensors are combined with tensors, numbers and label values, got {type(arg).__name__}: {where}"
         "\n  make it a tensor, as in db.tensor(array, 't d') or db.tensor('name')"
     )
+
+
+def as_tensor(x: Any, what: str) -> Tensor:
+    """x itself; refuses what is no tensor, with what to do."""
+    if not isinstance(x, Tensor):
+        raise DataError(f"{what} is a tensor, got {type(x).__name__}; make it one, as in db.tensor(array, 't d')")
+    return x
+
+
+def _read_dtype(dtype: Any) -> DType:
+    if isinstance(dtype, str) and dtype in BY_NAME:
+        return BY_NAME[dtype]
+    try:
+        return dtype_named(np.dtype(dtype).name if dtype is not None else "None")
+    except TypeError:
+        raise ShapeError(f"no dtype {dtype!r}; there are {', '.join(d.name for d in DTYPES)}") from None
 
 
 def _labels_inside(node: Node) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ def _options(
     if engine is not None:
         given["engine"] = engine
     if devices is not None:
-        given["devices"] = int(devices) if devices.isdecimal() else devices
+        given["devices"] = devices
     for name, counts in (("parts", parts), ("tile", tile)):
         if counts:
             given[name] = dict(_count(name, text) for text in counts)

@@ -138,6 +138,9 @@ def canonical(column: pa.ChunkedArray) -> pa.Array:
     array = column.combine_chunks()
     array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_dictionary(array.type):
+        dictionary = array.dictionary
+        if pa.types.is_string_view(dictionary.type):  # which Arrow cannot take values from
+            array = pa.DictionaryArray.from_arrays(array.indices, dictionary.cast(pa.string()))
         array = array.dictionary_decode()
     kind = array.type
     match kind_of(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from planner.errors import PlanError, UnsupportedError
 
@@ -31,6 +32,9 @@ def choose_engine(engine: str, devices: int | str | None) -> Engine:
         raise PlanError(
             f"an engine is called by name, as in 'host:4', got {engine!r}; engines are {', '.join(ENGINES)}"
         )
+    devices = int(devices) if isinstance(devices, Integral) and not isinstance(devices, bool) else devices
+    if isinstance(devices, str) and devices.lstrip("-").isdecimal():
+        devices = int(devices)
     if devices is not None and (isinstance(devices, bool) or not isinstance(devices, int | str)):
         raise PlanError(f"devices is a whole number or a text such as 'host:4', got {devices!r}")
     name, _, count = engine.partition(":")

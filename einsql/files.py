@@ -44,7 +44,8 @@ def read_file(path: str | os.PathLike[str]) -> tuple[Any, Path | None]:
     except (DataError, UnsupportedError):
         raise
     except OSError as error:
-        raise DataError(f"cannot read {file}: {os.strerror(error.errno) if error.errno else _first(error)}") from None
+        reason = os.strerror(error.errno) if error.errno else _first(error)
+        raise DataError(f"cannot read {file}: {reason if file.exists() else 'there is no such file'}") from None
     except Exception as error:  # a damaged file raises whatever its reader stumbles over
         raise DataError(f"cannot read {file}: {_first(error)}") from None
 
@@ -87,7 +88,8 @@ def _line(file: Path, record: int) -> int:
 
 
 def _read_npy(file: Path) -> Any:
-    return np.load(file, allow_pickle=False)
+    with file.open("rb") as opened:
+        return np.lib.format.read_array(opened, allow_pickle=False)
 
 
 def _read_npz(file: Path) -> Any:

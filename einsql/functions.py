@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from einsql.builder import Scalar, Tensor, elementwise
+from einsql.builder import Scalar, Tensor, as_tensor, elementwise
 from einsql.einsum_call import einsum_of, read_call
 from einsql.graph_domains import GraphDomains
 from einsql.joining import relabelled, sources
 from einsql.operators import Operators, call
 from planner.errors import DataError, ShapeError
+from planner.relation_type import is_label
 from planner.scalar import LabelValue
 
 T = TypeVar("T", bound=Operators)
@@ -25,6 +26,8 @@ def fused(function: Callable[..., Any], *args: Any) -> Any:
 
 def label(name: str) -> Scalar:
     """The coordinate along a label, from 0: `es.where(es.label("s") <= es.label("t"), scores, -inf)`."""
+    if not isinstance(name, str) or not is_label(name):
+        raise ShapeError(f"a label is called by a word, got {name!r}")
     return Scalar(LabelValue(name))
 
 
@@ -144,10 +147,7 @@ def einsum(
     The rest is as in `Session.einsum`.
     """
     read = read_call(subscripts, operands, lambda name: False)
-    for operand in read.operands:
-        if not isinstance(operand, Tensor):
-            raise DataError(f"an operand of es.einsum is a tensor, got {operand!r}; make it one with db.tensor(...)")
-    tensors: Sequence[Tensor] = read.operands
+    tensors = [as_tensor(operand, "an operand of es.einsum") for operand in read.operands]
     if not tensors:
         raise DataError("es.einsum wants at least one tensor")
     nodes, relations = sources(tensors)

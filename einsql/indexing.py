@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from einsql.builder import Labels, Tensor
+from einsql.builder import Labels, Tensor, as_tensor
 from einsql.joining import hint, joined, label_names, matched
 from einsql.ones import ones
 from einsql.total import Whole
@@ -150,7 +150,7 @@ def gather(table: Tensor, index: Tensor, label: str, *, fill: Value = 0) -> Tens
 
     A label that both have is joined. An index outside of the table, a negative one too, gives `fill`.
     """
-    (label,) = table.chosen([label])
+    (label,) = as_tensor(table, "a table").chosen([label])
     _check_index(index, f"an index into label {label!r} of {table}")
     (fresh,) = unused(1, {*table.labels, *index.labels})
     side = tuple(fresh if name == label else name for name in table.labels)
@@ -222,6 +222,8 @@ def _alike(tensors: Sequence[Tensor], label: str) -> list[Tensor]:
     if not parts:
         raise ShapeError("there is nothing to put together")
     for part in parts:
+        as_tensor(part, "what is put together")
+    for part in parts:
         if label:
             part.chosen([label])
         first, other = ({k: n for k, n in x.extents.items() if k != label} for x in (parts[0], part))
@@ -285,9 +287,7 @@ def _dtype(x: Tensor) -> DType:
 
 
 def _check_index(index: Any, what: str) -> None:
-    if not isinstance(index, Tensor):
-        raise DataError(f"{what} is a tensor, got {index!r}; make it one with db.tensor(...)")
-    if not _dtype(index).is_int:
+    if not _dtype(as_tensor(index, what)).is_int:
         raise ShapeError(f"{what} holds integers, got {index}")
 
 

@@ -43,6 +43,10 @@ def _read(name: str, data: Any) -> pa.Table | Array:
         return pa.table(data)
     if streams:
         return _column_values(name, data)
+    if data is None or isinstance(data, set | frozenset) or hasattr(data, "__next__"):
+        raise DataError(f"cannot make {name} from a {type(data).__name__}: it is no array and no table")
+    if hasattr(data, "collect") and not hasattr(data, "__array__"):
+        raise DataError(f"cannot make {name} from a {type(data).__name__}: call its .collect() first")
     return _array(data)
 
 
@@ -65,7 +69,7 @@ def _array(data: Any) -> Array:
     for settle in ("detach", "cpu", "resolve_conj", "resolve_neg"):  # torch lends plain memory of the host only
         if hasattr(data, settle):
             data = getattr(data, settle)()
-    if str(data.dtype) == "torch.bfloat16":  # which DLPack knows and NumPy does not
+    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # which DLPack knows and NumPy does not
         return np.from_dlpack(data.contiguous().view(sys.modules["torch"].int16)).view(ml_dtypes.bfloat16)
     try:
         return np.from_dlpack(data)

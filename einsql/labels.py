@@ -48,13 +48,16 @@ def _read(word: str) -> LabelSpec:
     return LabelSpec(name, int(extent) if equals else None, domain or None)
 
 
+def _default(rank: int) -> list[str]:
+    """i, j, ..., z, then l18, l19, ..."""
+    return [*DEFAULT_LABELS[:rank], *(f"l{n}" for n in range(len(DEFAULT_LABELS), rank))]
+
+
 def axis_labels(
     name: str, labels: str | Sequence[str] | None, shape: tuple[int, ...], what: str
 ) -> tuple[LabelSpec, ...]:
     """The labels of the axes of an array; i, j, k, ... where none are given. `what` is what errors call the data."""
-    if labels is None and len(shape) > len(DEFAULT_LABELS):
-        raise ShapeError(f"{name} has {len(shape)} axes; name its labels")
-    specs = read_labels(DEFAULT_LABELS[: len(shape)] if labels is None else labels, len(shape))
+    specs = read_labels(_default(len(shape)) if labels is None else labels, len(shape))
     if len(specs) != len(shape):
         names = " ".join(spec.name for spec in specs)
         raise ShapeError(f"{name} has {len(shape)} axes, shape {shape}, but {len(specs)} labels: {names}")

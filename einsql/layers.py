@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from einsql.builder import Labels, Tensor
+from einsql.builder import Labels, Scalar, Tensor, as_tensor
 from einsql.functions import cos, exp, fused, label, log, sin, sqrt, where
 from einsql.indexing import looked_up
 from planner.dtypes import BOOL
@@ -37,6 +37,7 @@ def logsumexp(x: Tensor, labels: Labels) -> Tensor:
 
 
 def _top(x: Tensor, labels: Labels) -> Tensor:
+    x = as_tensor(x, "the argument")
     if x.is_exact:
         x = x.cast("float64")
     return x.max(labels)
@@ -54,14 +55,14 @@ def _finite(top: Any) -> Any:
 
 def rms_norm(x: Tensor, weight: Tensor | None, labels: Labels, eps: float = 1e-5) -> Tensor:
     """x / sqrt(mean(x * x) + eps) * weight, with the mean over labels."""
-    square = fused(lambda v: v * v, x).mean(labels)
+    square = fused(lambda v: v * v, as_tensor(x, "the argument")).mean(labels)
     scale = [] if weight is None else [weight]
     return _narrow(fused(lambda v, m, *w: _scaled(v / sqrt(m + eps), w), x, square, *scale), x)
 
 
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, labels: Labels, eps: float = 1e-5) -> Tensor:
     """(x - mean(x)) / sqrt(var(x) + eps) * weight + bias, with mean and variance over labels."""
-    centred: Tensor = x - x.mean(labels)
+    centred: Tensor = x - as_tensor(x, "the argument").mean(labels)
     normal = rms_norm(centred, weight, labels, eps)
     return _narrow(normal if bias is None else normal + bias, x)
 
@@ -99,7 +100,7 @@ def attention(
         ("keys", keys, key, query),
         ("values", values, key, query),
     ):
-        x.chosen([own])
+        as_tensor(x, f"what an attention has for {name}").chosen([own])
         if other in x.labels:
             raise ShapeError(f"the {name} {x} of an attention have the label {own!r} and not {other!r}")
     queries.chosen(features)
@@ -128,8 +129,8 @@ def _narrow(done: Tensor, x: Tensor) -> Tensor:
 
 
 def _is_condition(mask: Any) -> bool:
-    if isinstance(mask, Tensor):
-        return mask.whole.node.type.dtype == BOOL
+    if not isinstance(mask, Scalar):
+        return as_tensor(mask, "a mask").whole.node.type.dtype == BOOL
     return typed(mask.expr, [])[1] == BOOL
 
 
@@ -139,7 +140,7 @@ def rope(x: Tensor, position: Any = "t", pair: str = "e", base: float = 10000.0,
     position   a label whose coordinate it is, or a tensor of positions or an expression such as `es.label("t") + 17`
     style      what a pair is: "neighbours" (2 i, 2 i + 1), as in LLaMA, or "halves" (i, i + n / 2), as in GPT-NeoX
     """
-    (pair,) = x.chosen([pair])
+    (pair,) = as_tensor(x, "the argument").chosen([pair])
     n = x.extents[pair]
     if n % 2:
         raise ShapeError(f"rope turns pairs of {pair!r}, and {x} has {n} of them, an odd number")

@@ -114,6 +114,9 @@ class Query:
         """
         return self._result.arrow(blocks)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype, copy=copy)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows of `arrow()`: polars, pandas and DuckDB read a query as it is."""
         return self.arrow().__arrow_c_stream__(requested_schema)
@@ -139,7 +142,12 @@ class Query:
     def run(self) -> Relation:
         """Run the query again and return its result; `stats` then holds what was counted."""
         start = time.perf_counter()
-        batch = self._execute()
+        try:
+            batch = self._execute()
+        except MemoryError as error:
+            raise PlanError(
+                f"no memory for {self!r}: {error}\n  ask for less, or set memory_limit to know before"
+            ) from None
         assert self.stats is not None
         self.stats = replace(self.stats, seconds=time.perf_counter() - start)
         result = Relation("", _labelled(batch, self.labels), self.fill, self.domains, self.value)

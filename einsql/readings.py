@@ -48,7 +48,7 @@ class Readings:
         kept = self._kept.get(text)
         if kept is None:
             return None
-        relations = {name: catalog[known] for name, known in kept.stored.items()} | kept.made
+        relations = {**kept.made, **{name: catalog[known] for name, known in kept.stored.items()}}
         return replace(kept.reading, relations=relations)
 
     def keep(self, text: Hashable, reading: Reading, catalog: Mapping[str, Relation]) -> None:

@@ -242,7 +242,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "max": np.maximum,
     "conj": np.conj,
     "real": np.real,
-    "imag": lambda a: a.imag if a.dtype.kind == "c" else a * 0,
+    "imag": lambda a: a.imag if a.dtype.kind == "c" else np.zeros_like(a),
     "lt": lambda a, b: (a < b).astype(bool),
     "le": lambda a, b: (a <= b).astype(bool),
     "gt": lambda a, b: (a > b).astype(bool),

@@ -13,6 +13,7 @@ from einsql.arrow import value_field
 from einsql.blocks import block_table
 from einsql.cells import called_by, cell_text
 from einsql.domains import Domain
+from einsql.values import fill_value, number
 from gpu_exec.batch import Batch, cells, recut, to_dense
 from planner.dtypes import BFLOAT16, FLOAT16
 from planner.errors import DataError, PlanError, ShapeError, UnsupportedError
@@ -76,11 +77,11 @@ class Relation:
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
-        if fill is not None and not isinstance(fill, bool | int | float | complex | np.generic):
-            raise DataError(f"a fill is a number, got {fill!r}")
+        if fill is not None:
+            fill = fill_value(self.name or "the result", number(fill), self.type.dtype)
         try:
             array, present = to_dense(self.batch)
-        except MemoryError:
+        except (MemoryError, ValueError):  # NumPy's word for more than an address space
             size = format_bytes(self.type.cells * self.type.dtype.itemsize)
             raise PlanError(
                 f"no memory for the {self.type.cells} cells ({size}) of {self.name or 'the result'}"
@@ -123,6 +124,9 @@ class Relation:
             column = pa.nulls(1, field.type) if self.fill is None else value_field(self.value, fill, self.type.dtype)[1]
         fields = [pa.field(label, c.type) for label, c in zip(self.labels, columns, strict=True)]
         return pa.table([*columns, column], schema=pa.schema([*fields, field]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.numpy(), dtype, copy=copy)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows of `arrow()`, for polars, pandas, DuckDB and whoever else reads Arrow's C stream."""

@@ -8,8 +8,6 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from einsql import builder
 from einsql.cells import Storage
 from einsql.create import create_relation
@@ -26,6 +24,7 @@ from einsql.sources import adopted, called
 from einsql.sql.names import Table
 from einsql.sql.reader import Catalog, read_sql
 from einsql.total import Whole
+from einsql.values import number
 from planner.einsum import Input, Tensor
 from planner.errors import CatalogError, DataError, PlanError, ShapeError, UnsupportedError
 from planner.memory import read_bytes
@@ -116,9 +115,7 @@ class Session:
         """
         if duplicates not in ("refuse", "sum"):
             raise ShapeError(f"duplicates is 'refuse' or 'sum', got {duplicates!r}")
-        fill = fill.item() if isinstance(fill, np.generic) else fill
-        if not isinstance(fill, bool | int | float | complex):
-            raise DataError(f"the fill of {name!r} is a number, got {fill!r}")
+        fill = number(fill)
         if val is not None and not isinstance(val, str):
             raise DataError(f"val is the name of a column, got {val!r}")
         parts, tile = {} if parts is None else parts, {} if tile is None else tile
@@ -148,6 +145,8 @@ class Session:
 
     def relation(self, name: str) -> Relation:
         """The relation with exactly this name."""
+        if not isinstance(name, str):
+            raise CatalogError(f"a relation is called by a word, got {name!r}")
         if name not in self._relations:
             close = difflib.get_close_matches(name, self._relations, n=1)
             known = ", ".join(sorted(self._relations)) or "none"

@@ -112,9 +112,11 @@ def _refuse_null(origin: Origin, table: pa.Table, column: str) -> None:
     nulls = table.column(column).null_count
     if nulls:
         row = pc.index(table.column(column).is_null(), True).as_py()
+        floats = pa.types.is_floating(table.column(column).type)
         raise DataError(
             f"column {column!r} of {origin.name} holds {nulls} NULL, the first in {origin.row(row)}"
             "; a cell is present or absent, drop those rows"
+            + ("\n  pandas says NULL for NaN; where NaN is the value, pass a dict of NumPy columns" * floats)
         )
 
 

@@ -29,6 +29,14 @@ def typed_values(name: str, array: Array) -> tuple[Array, DType]:
     return array.astype(numpy_dtype(dtype), copy=False), dtype
 
 
+def number(value: object) -> Value:
+    """A number as Python has it, for one that NumPy may have made; refuses anything else."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, bool | int | float | complex):
+        raise DataError(f"a fill is a number, got {value!r}")
+    return plain
+
+
 def fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
     """The fill as a plain number that `dtype` holds; floats round it.
 

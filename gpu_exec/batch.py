@@ -5,6 +5,7 @@ No padding anywhere. Absent cells of a masked block hold zero, so that a plain s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,10 +15,11 @@ from gpu_exec.kernels.dtype import numpy_dtype
 from gpu_exec.kernels.exact_sum import rounded
 from gpu_exec.kernels.expression import to_int64
 from planner.cuts import Cut
-from planner.errors import UnsupportedError
+from planner.errors import PlanError, UnsupportedError
 from planner.relation_type import RelationType
 
 Array = np.ndarray
+MOST_KEYS = 1 << 28  # of a grid; 2 GiB a label
 
 
 def starts_of(cut: Cut) -> Array:
@@ -59,8 +61,17 @@ def linear_keys(keys: Array, counts: Sequence[int]) -> Array:
 
 
 def grid_keys(counts: Sequence[int]) -> Array:
-    """Every key of a grid, [rows, rank], row-major."""
-    rows = int(np.prod(counts, dtype=np.int64))
+    """Every key of a grid, [rows, rank], row-major.
+
+    Raises   PlanError where they are too many to be listed
+    """
+    rows = math.prod(counts)
+    if rows > MOST_KEYS:
+        grid = " x ".join(map(str, counts))
+        raise PlanError(
+            f"a step has all {rows} rows of a grid of {grid}, and {MOST_KEYS} are the most that are listed"
+            "\n  an absent cell is worth something there, or a label is cut to single cells"
+        )
     if not counts:
         return np.zeros((1, 0), np.int64)
     return (
@@ -206,6 +217,10 @@ def from_dense(array: Array, type: RelationType, mask: Array | None = None) -> B
     if len(keys) == 1:
         layout = Layout.of(type, keys)
         return Batch(type, keys, layout, (array[None],), None if mask is None else (mask[None],))
+    layout = Layout.of(type, keys)
+    if len(layout.shapes) == 1:
+        stacks = [_stacked(a, type.counts, layout.shapes[0]) for a in (array, mask) if a is not None]
+        return Batch(type, keys, layout, (stacks[0],), None if mask is None else (stacks[1],))
     batch = empty_batch(type, keys)
     for row, key in enumerate(keys):
         batch.block(row)[...] = array[box_of(type, key)]
@@ -214,6 +229,13 @@ def from_dense(array: Array, type: RelationType, mask: Array | None = None) -> B
             assert target is not None
             target[...] = mask[box_of(type, key)]
     return batch
+
+
+def _stacked(array: Array, counts: Sequence[int], shape: Sequence[int]) -> Array:
+    """The blocks of an array that has `counts` of them, all of one shape, in the order of their keys."""
+    rank = array.ndim
+    split = array.reshape([n for pair in zip(counts, shape, strict=True) for n in pair])
+    return split.transpose([*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]).reshape(-1, *shape)
 
 
 def to_dense(batch: Batch) -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import MappingProxyType
 
 from planner.errors import PlanError
@@ -42,7 +43,9 @@ def check_cuts(parts: object, tile: object) -> None:
         if not isinstance(given, Mapping):
             raise PlanError(f"{what} is {{label: n}}, as in {{'i': 4}}, got {given!r}")
         for label, n in given.items():
-            if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            if not isinstance(label, str):
+                raise PlanError(f"{what} is {{label: n}}, as in {{'i': 4}}, got the label {label!r}")
+            if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
                 raise PlanError(f"{what} of label {label!r} must be at least 1, a whole number, got {n!r}")
     assert isinstance(parts, Mapping) and isinstance(tile, Mapping)
     both = sorted(set(parts) & set(tile))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from planner.dtypes import BOOL, FLOAT64, INT64, DType, reduce_dtype
+from planner.dtypes import BOOL, FLOAT32, FLOAT64, INT64, DType, reduce_dtype
 from planner.relation_type import Label
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, Value, fold
 from planner.scalar_types import constant_dtype, typed
@@ -41,6 +41,13 @@ def literal(value: Value, dtype: DType) -> exp.Expr:
 
 def _cast(expression: exp.Expr, dtype: DType) -> exp.Cast:
     return exp.Cast(this=expression, to=exp.DataType.build(dtype.sql, dialect="duckdb"))
+
+
+def _rounded(expression: exp.Expr, dtype: DType) -> exp.Expr:
+    """A DOUBLE in a float dtype; to FLOAT by a function of ours, since a CAST refuses what is too large."""
+    if dtype == FLOAT32:
+        return exp.Anonymous(this="ROUND_FLOAT32", expressions=[expression])
+    return expression if dtype == FLOAT64 else _cast(expression, dtype)
 
 
 def _is_literal(expression: exp.Expr) -> bool:
@@ -85,7 +92,8 @@ class ScalarWriter:
             case Cast(arg, dtype):
                 if isinstance(arg, Const) and not isinstance(arg.value, bool | complex) and dtype.is_float:
                     return literal(float(arg.value), dtype), dtype
-                return _cast(new[0][0].copy(), dtype), dtype
+                value, old = new[0][0].copy(), new[0][1]
+                return (_rounded if old.is_float else _cast)(value, dtype), dtype
             case Call(op, _):
                 return self._call(op, new)
 
@@ -107,8 +115,12 @@ class ScalarWriter:
         call: exp.Expr = exp.Anonymous(this=name, expressions=parts)
         if op == "min" and dtype.is_float:
             call = _nan_if(exp.Or(this=_isnan(parts[0]), expression=_isnan(parts[1])), call, dtype)
-        if op == "sign" or (OPS[op].rule in ("float", "analytic") and dtype != FLOAT64):
+        if op == "sign" and dtype.is_float:
+            call = _nan_if(_isnan(parts[0]), call, dtype)
+        if op == "sign":
             call = _cast(call, dtype)
+        if OPS[op].rule in ("float", "analytic"):
+            call = _rounded(call, dtype)
         return call, dtype
 
     def _ieee(self, op: str, made: exp.Binary, parts: Sequence[exp.Expr]) -> exp.Expr:
@@ -130,13 +142,13 @@ class ScalarWriter:
                 return exp.Anonymous(this="EXACT_SUM", expressions=[exp.Anonymous(this="LIST", expressions=[value])])
             case "sum":
                 return (
-                    _cast(exp.Anonymous(this="FSUM", expressions=[value]), out)
+                    _rounded(exp.Anonymous(this="FSUM", expressions=[value]), out)
                     if dtype.is_float
                     else _cast(exp.Sum(this=value), out)
                 )
             case "prod":
                 if dtype.is_float:
-                    return _cast(exp.Anonymous(this="PRODUCT", expressions=[value]), out)
+                    return _rounded(exp.Anonymous(this="PRODUCT", expressions=[value]), out)
                 return exp.Anonymous(
                     this="INTEGER_PRODUCT", expressions=[exp.Anonymous(this="LIST", expressions=[value])]
                 )

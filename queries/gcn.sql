@@ -103,7 +103,7 @@ CREATE TEMPORARY TABLE adjacency AS
 SELECT
   x0.k0 AS k0,
   x0.k1 AS k1,
-  CAST(x0.val AS REAL) / CAST(SQRT(x1.val * x2.val) AS REAL) AS val
+  CAST(x0.val AS REAL) / ROUND_FLOAT32(SQRT(x1.val * x2.val)) AS val
 FROM edges AS x0
 JOIN degree AS x1
   ON x0.k0 = x1.k0

@@ -724,7 +724,7 @@ def test_other_errors(db: es.Session) -> None:
         es.exp(2.0)  # type: ignore[type-var]
     with pytest.raises(es.errors.DataError, match=r"has no value .* for fill"):
         x.cast("int64").shift(t=1, fill=0.5)
-    with pytest.raises(es.errors.DataError, match="is a tensor, got array"):
+    with pytest.raises(es.errors.DataError, match="is a tensor, got ndarray"):
         es.einsum("td->t", np.ones((4, 6)))
     with pytest.raises(es.errors.DataError, match="a one-hot index is a tensor"):
         es.one_hot(np.ones(3), "v", 3)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from planner.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType, identit
 from planner.einsum import Einsum, Filter, Input, Map, Tensor
 from planner.errors import InternalError, PlanError, ShapeError, UnsupportedError
 from planner.node import postorder
-from planner.optimizer import optimize, optimize_graph
+from planner.optimizer import GRAPH_PASSES, optimize, optimize_graph
 from planner.passes.common_subexpressions import common_subexpressions
 from planner.passes.insert_exchanges import insert_exchanges
 from planner.passes.order_contractions import order_contractions
@@ -456,7 +456,7 @@ def test_common_subexpressions_and_idempotence() -> None:
     )
     merged = common_subexpressions(twice)
     assert len([node for node in postorder(merged) if isinstance(node, Map)]) == 1
-    for graph_pass in (common_subexpressions, push_predicates, order_contractions):
+    for graph_pass in GRAPH_PASSES:
         once = graph_pass(merged)
         assert graph_pass(once) is once
     assert optimize_graph(merged) is merged

@@ -62,7 +62,7 @@ class Kernels:
         }
         functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble}
         plain = {"INTEGER_PRODUCT": (_integer_product, "BIGINT"), "EXACT_SUM": (_exact_sum, "DOUBLE")}
-        plain |= {"ERF": (_erf, "DOUBLE")}
+        plain |= {"ERF": (_erf, "DOUBLE"), "ROUND_FLOAT32": (_round_float32, "FLOAT")}
         for name, (function, result) in {**{n: (f, "BIGINT") for n, f in functions.items()}, **plain}.items():
             connection.create_function(name, self._parked(function), None, result, type=ARROW, side_effects=True)
 
@@ -206,7 +206,13 @@ def _fsum(values: Array) -> float:
     try:
         return math.fsum(values)
     except (OverflowError, ValueError):  # infinities of both signs, or a partial sum beyond float64
-        return float(rounded(np.asarray(np.add.reduce(exact_terms(values)), object))[()])
+        with np.errstate(all="ignore"):
+            return float(rounded(np.asarray(np.add.reduce(exact_terms(values)), object))[()])
+
+
+def _round_float32(values: pa.Array) -> pa.Array:
+    with np.errstate(all="ignore"):
+        return pa.array(_numpy(values).astype(np.float32))
 
 
 def _erf(values: pa.Array) -> pa.Array:

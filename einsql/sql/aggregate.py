@@ -144,6 +144,11 @@ class AggregateReader:
         named = _named(node)
         inner = node.expressions[0] if named else node.this
         name = named or AGGREGATES[type(node)]
+        more = [key for key, value in node.args.items() if value and key not in ("this", "expressions", "big_int")]
+        extra = node.args.get("expressions") if not named else None
+        if more or extra:
+            word = node.sql(dialect="duckdb").partition("(")[0]
+            raise refuse(self.text, node, f"{word} takes one argument here", SqlUnsupportedError)
         if name == "count":
             return self._count(inner)
         combine, test = self._inside(inner)
