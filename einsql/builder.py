@@ -25,9 +25,7 @@ from einsql.total import Whole
 from gpu_exec.kernels.dtype import numpy_dtype
 from planner.dtypes import BOOL, BY_NAME, DTYPES, DType, check_int64, dtype_named
 from planner.einsum import Einsum
-from planner.einsum import Tensor as Node
 from planner.errors import DataError, ShapeError
-from planner.node import postorder
 from planner.scalar import Arg, Call, Cast, Const, Expr, Value
 from planner.subscripts import Subscripts
 
@@ -103,11 +101,6 @@ class Tensor(Operators):
     def query(self, **options: Any) -> Query:
         """The tensor as a query; options as `Session.einsum` takes them."""
         node, fill = self.whole.node, self.whole.fill
-        known = {label for n in postorder(node) for label in _labels_inside(n)}
-        own = {label: name for label, name in zip(self.labels, node.type.labels, strict=True) if label not in known}
-        for cut in ("parts", "tile"):  # the graph may know a label of the result under another name only
-            if isinstance(options.get(cut), Mapping):
-                options[cut] = {own.get(label, label): n for label, n in options[cut].items()}
         return self.session._query(Reading(node, self.labels, self.relations, fill), options)
 
     @cached_property
@@ -355,7 +348,3 @@ def _read_dtype(dtype: Any) -> DType:
         return dtype_named(np.dtype(dtype).name if dtype is not None else "None")
     except TypeError:
         raise ShapeError(f"no dtype {dtype!r}; there are {', '.join(d.name for d in DTYPES)}") from None
-
-
-def _labels_inside(node: Node) -> tuple[str, ...]:
-    return node.subscripts.labels if isinstance(node, Einsum) else node.type.labels

@@ -33,7 +33,7 @@ def create_relation(
     data: Any,
     labels: str | Sequence[str] | None,
     val: str | None,
-    fill: Value | None,
+    fill: Value,
     storage: Storage,
     add_up: bool,
     block_shape: Sequence[int] | None = None,
@@ -76,7 +76,7 @@ def _table_labels(name: str, table: pa.Table, labels: str | Sequence[str] | None
 
 
 def _again(
-    name: str, relation: Relation, labels: str | Sequence[str] | None, fill: Value | None, storage: Storage
+    name: str, relation: Relation, labels: str | Sequence[str] | None, fill: Value, storage: Storage
 ) -> Relation:
     """The cells of another relation, perhaps under other labels and cuts."""
     batch, domains = relation.batch, relation.domains
@@ -95,7 +95,7 @@ def _from_array(
     array: Array,
     labels: str | Sequence[str] | None,
     storage: Storage,
-    fill: Value | None,
+    fill: Value,
     options: TableOptions,
 ) -> tuple[Batch, Domains]:
     """An array; cells that a NumPy mask hides are absent."""
@@ -107,7 +107,7 @@ def _from_array(
     if storage.dense is False or (hidden is not None and hidden.any()):
         kept = np.ones(values.shape, bool) if hidden is None else ~hidden
         if storage.dense is False:
-            kept = kept & np.asarray(values != (0 if fill is None else fill))
+            kept = kept & np.asarray(values != fill)
         cells = Cells(name, names, values.shape, dtype, np.argwhere(kept), values[kept])
         return cells.batch(storage, domains), domains
     own = np.array(values, order="C")  # the database keeps its own copy

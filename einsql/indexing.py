@@ -19,7 +19,7 @@ from einsql.builder import Labels, Tensor, as_tensor
 from einsql.joining import hint, joined, label_names, matched
 from einsql.ones import ones
 from einsql.total import Whole
-from gpu_exec.kernels.dtype import numpy_dtype
+from einsql.values import fill_value
 from planner.dtypes import BOOL, DType
 from planner.einsum import Einsum, Fill, Input
 from planner.einsum import Tensor as Node
@@ -181,7 +181,7 @@ def _concat_two(a: Tensor, b: Tensor, label: str) -> Tensor:
     if not n or not m:
         kept, other = (b, a) if not n else (a, b)
         dtype = typed(Call("case", (Const(True), Arg(0), Arg(1))), [_dtype(kept), _dtype(other)])[1]
-        return kept.cast(dtype)
+        return kept.cast(dtype).transpose(a.labels)
     i, j = unused(2, {*a.labels, *b.labels})
     t = LabelValue(label)
     places: list[Expr] = [Call("min", (t, Const(n - 1))), Call("max", (_plus(t, -n), Const(0)))]
@@ -272,7 +272,7 @@ def _only(dtype: DType) -> str:
 def _complete(whole: Whole) -> Node:
     """The node of a tensor without absent cells."""
     node = whole.node
-    return node if node.type.complete else Fill(node, numpy_dtype(node.type.dtype).type(whole.fill).item())
+    return node if node.type.complete else Fill(node, whole.fill)
 
 
 def _ones_like(x: Tensor, extents: Mapping[str, int]) -> Tensor:
@@ -297,7 +297,7 @@ def _fill_of(x: Tensor, fill: Value) -> Value:
     if isinstance(fill, bool | int | float | complex):
         value = bool(fill) if dtype == BOOL and fill in (0, 1) else fill
         if typed(Call("case", (Const(True), Arg(0), Const(value))), [dtype])[1] == dtype:
-            return value
+            return fill_value(str(x), value, dtype)
     raise DataError(f"{x} has no value {fill!r} for fill")
 
 

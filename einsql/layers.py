@@ -158,5 +158,7 @@ def rope(x: Tensor, position: Any = "t", pair: str = "e", base: float = 10000.0,
         angle = place * base ** (which * (-2 / max(n, 1)))
         return value * cos(angle) + where(is_first, -beside, beside) * sin(angle)
 
-    done: Tensor = fused(turned, x, other, label(position) if isinstance(position, str) else position)
-    return done
+    place = label(position) if isinstance(position, str) else position
+    if isinstance(place, Tensor) and place.is_exact:  # whole numbers would widen narrower floats
+        place = place.cast("float64" if x.dtype.itemsize > 4 else "float32")
+    return _narrow(fused(turned, x, other, place), x)

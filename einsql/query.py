@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -149,8 +150,10 @@ class Query:
                 f"no memory for {self!r}: {error}\n  ask for less, or set memory_limit to know before"
             ) from None
         assert self.stats is not None
-        self.stats = replace(self.stats, seconds=time.perf_counter() - start)
-        result = Relation("", _labelled(batch, self.labels), self.fill, self.domains, self.value)
+        self.stats = dataclasses.replace(self.stats, seconds=time.perf_counter() - start)
+        result = Relation(
+            "", _labelled(batch, self.labels), self.fill, self.domains, self.value, self.session.memory_limit
+        )
         self.__dict__["_result"] = result
         return result
 
@@ -158,7 +161,7 @@ class Query:
         """Store the result as a relation, whole or not at all."""
         result = self._result
         fill = 0 if result.fill is None else result.fill
-        return self.session.store(Relation(name, result.batch, fill, result.domains, result.value), replace)
+        return self.session.store(dataclasses.replace(result, name=name, fill=fill), replace)
 
     @cached_property
     def _result(self) -> Relation:
@@ -225,7 +228,7 @@ class Query:
         from planner.optimizer import optimize
         from planner.sqlgen import generate_script
 
-        plan = optimize(self.graph, replace(self.request, devices=1, placement={}))
+        plan = optimize(self.graph, dataclasses.replace(self.request, devices=1, placement={}))
         for node in postorder(plan):
             self._check_whole(node.name, node.type, node.type.presence == "complete")
         return generate_script(plan)
@@ -283,4 +286,4 @@ def _parts(node: Rel) -> dict[str, int]:
 
 
 def _labelled(batch: Batch, labels: tuple[str, ...]) -> Batch:
-    return replace(batch, type=batch.type.with_labels(labels))
+    return dataclasses.replace(batch, type=batch.type.with_labels(labels))

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from einsql.relation import VALUE, Relation
-from planner.einsum import Tensor
+from planner.einsum import Einsum, Tensor
+from planner.node import postorder
 from planner.relation_type import Label
 from planner.scalar import Value
 
@@ -26,6 +28,14 @@ class Reading:
     relations: Mapping[str, Relation]
     fill: Value | None
     value: str = VALUE
+
+    def in_graph(self, cut: Any) -> Any:
+        """{label: n} by the names that the graph has, which may know a label of the result under another one only."""
+        if not isinstance(cut, Mapping):
+            return {} if cut is None else cut
+        known = {label for node in postorder(self.graph) for label in _labels_inside(node)}
+        own = dict(zip(self.labels, self.graph.type.labels, strict=True))
+        return {label if label in known else own.get(label, label): n for label, n in cut.items()}
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,10 @@ class Readings:
     def forget(self) -> None:
         """Names came or went, or mean something else."""
         self._kept.clear()
+
+
+def _labels_inside(node: Tensor) -> tuple[Label, ...]:
+    return node.subscripts.labels if isinstance(node, Einsum) else node.type.labels
 
 
 def _reads_alike(a: Relation, b: Relation) -> bool:

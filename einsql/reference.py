@@ -185,7 +185,9 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
     filled = np.where(present, values, start)
     with np.errstate(all="ignore"):
         out = (
-            _fsum(filled, axes) if node.reduce == "fsum" else np.asarray(ufunc.reduce(filled, axis=axes, initial=start))
+            _fsum(filled, axes)
+            if node.reduce == "fsum"
+            else _kept(ufunc.reduce(filled, axis=axes, initial=start), filled)
         )
         errors = np.where(present, bound, 0)
         if node.reduce in ("max", "min"):
@@ -201,6 +203,11 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
         else:
             error = np.zeros(out.shape)
     return Total(out, np.asarray(present.any(axis=axes)), np.nan_to_num(np.asarray(error, float)))
+
+
+def _kept(out: Array, values: Array) -> Array:
+    """A result as an array; Python integers stay what they are where NumPy gives a bare one."""
+    return np.asarray(out, object if values.dtype == object and not isinstance(out, bool | np.bool_) else None)
 
 
 def _fsum(values: Array, axes: tuple[int, ...]) -> Array:
@@ -236,7 +243,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "neg": lambda a: -a,
     "abs": np.abs,
     "sign": lambda a: (
-        (a > 0).astype(object if a.dtype == object else float) - (a < 0) if a.dtype == object else np.sign(a)
+        np.asarray(np.frompyfunc(lambda v: (v > 0) - (v < 0), 1, 1)(a), object) if a.dtype == object else np.sign(a)
     ),
     "min": np.minimum,
     "max": np.maximum,
@@ -319,7 +326,8 @@ def _cast(value: Array, dtype: DType) -> Array:
     if dtype.is_int:
         whole = np.frompyfunc(lambda v: _to_int(v, dtype), 1, 1)
         return np.asarray(whole(np.rint(value) if value.dtype.kind == "f" else value), object)
-    return np.asarray(value, complex if dtype.is_complex else float)
+    rounded = np.asarray(value, complex if dtype.is_complex else float).astype(numpy_dtype(dtype))
+    return rounded.astype(complex if dtype.is_complex else float)
 
 
 def _to_int(value: float, dtype: DType) -> int:
@@ -339,6 +347,8 @@ def _call(op: str, new: tuple[Rounded, ...]) -> Rounded:
     function, values = FUNCTIONS[op], [v for v, _, _ in new]
     eps = max(e for _, _, e in new)
     out = np.asarray(function(*values))
+    if out.dtype.kind in "iu":  # of Python integers without an axis
+        out = out.astype(object)
     if op == "case":
         return out, np.where(values[0], new[1][1], new[2][1]), eps
     if out.dtype.kind not in "fc":

@@ -32,6 +32,7 @@ class Relation:
     fill      the value that an absent cell has where the relation is read as a total array; None: there is none
     domains   the dictionaries of the labels whose coordinates stand for other values
     value     what its value column is called, in SQL and in tables
+    memory_limit   bytes that its array may have; None: any
     """
 
     name: str
@@ -39,6 +40,7 @@ class Relation:
     fill: Value | None = 0
     domains: Mapping[Label, Domain] = field(default_factory=dict)
     value: str = VALUE
+    memory_limit: int | None = None
     _recut: dict[RelationType, Batch] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -77,16 +79,15 @@ class Relation:
 
         Raises   DataError where cells are absent and neither the relation nor the call names a fill
         """
+        size = self.type.cells * self.type.dtype.itemsize
+        if self.memory_limit is not None and self.type.presence != "complete" and size > self.memory_limit:
+            raise self._too_large(f"the memory limit is {format_bytes(self.memory_limit)}", size)
         if fill is not None:
             fill = fill_value(self.name or "the result", number(fill), self.type.dtype)
         try:
             array, present = to_dense(self.batch)
         except (MemoryError, ValueError):  # NumPy's word for more than an address space
-            size = format_bytes(self.type.cells * self.type.dtype.itemsize)
-            raise PlanError(
-                f"no memory for the {self.type.cells} cells ({size}) of {self.name or 'the result'}"
-                f" {self.type.describe()}\n  take the present cells with .arrow() or .scipy()"
-            ) from None
+            raise self._too_large("there is no memory for them", size) from None
         if self.type.presence == "complete" or present.all():
             return _read_only(array)
         value = self.fill if fill is None else fill
@@ -150,6 +151,12 @@ class Relation:
         if self.type.dtype in (FLOAT16, BFLOAT16):
             values = values.astype(np.float32)
         return scipy.sparse.coo_array((values, tuple(coordinates.T)), shape=self.shape)
+
+    def _too_large(self, why: str, size: int) -> PlanError:
+        return PlanError(
+            f"the array of {self.name or 'the result'} {self.type.describe()} has {self.type.cells} cells,"
+            f" {format_bytes(size)}, and {why}\n  take the present cells with .arrow() or .scipy()"
+        )
 
     def _cell(self, coordinate: Array) -> str:
         return cell_text(self.labels, called_by(self.labels, coordinate, self.domains))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -125,7 +126,7 @@ class Session:
         add_up = duplicates == "sum"
         data = data._result if isinstance(data, Query) else data
         relation = create_relation(name, data, labels, val, fill, storage, add_up, block_shape, shared)
-        self.store(relation, replace)
+        relation = self.store(relation, replace)
         self._domains = shared
         return relation
 
@@ -139,6 +140,8 @@ class Session:
             raise CatalogError(
                 f"relation {relation.name!r} already exists; pass replace=True, or write CREATE OR REPLACE TABLE"
             )
+        if relation.memory_limit != self.memory_limit:
+            relation = dataclasses.replace(relation, memory_limit=self.memory_limit)
         self._readings.stored(self._relations.get(relation.name), relation)
         self._relations[relation.name] = relation
         return relation
@@ -319,8 +322,8 @@ class Session:
             raise PlanError(f"placement= belongs to host devices; engine {engine.name!r} has none")
         request = Request(
             devices=engine.devices,
-            parts={} if options.get("parts") is None else options["parts"],
-            tile={} if options.get("tile") is None else options["tile"],
+            parts=reading.in_graph(options.get("parts")),
+            tile=reading.in_graph(options.get("tile")),
             placement={} if options.get("placement") is None else options["placement"],
         )
         relations = dict(reading.relations)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpu_exec.kernels.expression import compiled
-from planner.dtypes import BOOL, DType, identity
+from gpu_exec.kernels.dtype import numpy_dtype
+from gpu_exec.kernels.expression import evaluate
+from planner.dtypes import DType, identity
 from planner.einsum import Einsum, Fill, Path, Tensor
 from planner.scalar import Arg, Call, Cast, Expr, Value, args_of, labels_of
 from planner.scalar_types import typed
@@ -32,10 +33,13 @@ ANNIHILATORS: dict[str, tuple[Value, ...]] = {
 
 @dataclass(frozen=True)
 class Whole:
-    """A tensor read as a total array: absent cells of `node` have the value `fill`."""
+    """A tensor read as a total array: absent cells of `node` have the value `fill`, which its dtype holds."""
 
     node: Tensor
     fill: Value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", _in_dtype(self.fill, self.node.type.dtype))
 
 
 def total_einsum(
@@ -49,13 +53,15 @@ def total_einsum(
     """The einsum over total arrays, and the fill of its result: what the reduce gives over nothing."""
     checked, dtype = typed(combine, [w.node.type.dtype for w in operands])
     contracts = bool(subscripts.contracted)
-    absent = [None if w.node.type.complete else _value_where_absent(checked, i, w.fill) for i, w in enumerate(operands)]
+    absent = [
+        None if w.node.type.complete else _value_where_absent(checked, dtype, i, w) for i, w in enumerate(operands)
+    ]
     if contracts:
         absent = [a if a == identity(reduce, dtype) else None for a in absent]
     elif len({a for a in absent if a is not None}) > 1:
         absent = [None] * len(absent)
     nodes = tuple(
-        w.node if w.node.type.complete or a is not None else Fill(w.node, _in_dtype(w.fill, w.node.type.dtype))
+        w.node if w.node.type.complete or a is not None else Fill(w.node, w.fill)
         for w, a in zip(operands, absent, strict=True)
     )
     node = Einsum(nodes, subscripts, combine, reduce if contracts else None, where, path)
@@ -63,11 +69,15 @@ def total_einsum(
     return Whole(node, fill)
 
 
-def _value_where_absent(combine: Expr, index: int, fill: Value) -> Value | None:
-    """What `combine` gives wherever operand `index` is absent; None if the other operands or labels have a say."""
+def _value_where_absent(combine: Expr, dtype: DType, index: int, operand: Whole) -> Value | None:
+    """What `combine` gives wherever operand `index` is absent; None if the other operands or labels have a say.
+
+    Raises   IntegerOverflowError where int64 does not hold it
+    """
+    fill = operand.fill
     if args_of(combine) == {index} and not labels_of(combine):
-        with np.errstate(all="ignore"):
-            value: Value = np.asarray(compiled(combine)({index: np.asarray(fill)}, {})).item()  # type: ignore[arg-type]
+        number = np.asarray(fill, numpy_dtype(operand.node.type.dtype))
+        value: Value = evaluate(combine, [number] * (index + 1), {}, dtype, ()).item()
         return value
     here = combine
     while here != Arg(index):
@@ -84,6 +94,10 @@ def _value_where_absent(combine: Expr, index: int, fill: Value) -> Value | None:
 
 
 def _in_dtype(fill: Value, dtype: DType) -> Value:
-    if dtype == BOOL:
-        return bool(fill)
-    return complex(fill) if dtype.is_complex else float(fill.real) if dtype.is_float else fill
+    """The fill as a plain number of a dtype; floats are rounded to it."""
+    if dtype.is_int:
+        return int(fill.real)
+    real = fill if dtype.is_complex else fill.real
+    with np.errstate(over="ignore"):
+        value: Value = numpy_dtype(dtype).type(real).item()
+    return value

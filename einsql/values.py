@@ -37,13 +37,11 @@ def number(value: object) -> Value:
     return plain
 
 
-def fill_value(name: str, fill: Value | None, dtype: DType) -> Value | None:
+def fill_value(name: str, fill: Value, dtype: DType) -> Value:
     """The fill as a plain number that `dtype` holds; floats round it.
 
     Raises   ShapeError where an exact dtype has no such value, or a real one meets a complex fill
     """
-    if fill is None:
-        return None
     if dtype.is_complex:
         return complex(fill)
     if isinstance(fill, complex) and fill.imag == 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -161,10 +160,11 @@ def _may_refuse(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op in ("intdiv", "mod")
 
 
-def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int:
-    """The largest bound on |value| over all integer sub-expressions, from bounds on operands and label values.
+def magnitude(expr: Expr, args: Sequence[int | None], labels: Mapping[str, int]) -> int:
+    """The largest bound on |value| over all integer sub-expressions, from bounds on operands (None: they are floats)
+    and label values.
 
-    Decides beforehand whether int64 arithmetic can wrap. A float function has no bound and counts as 0.
+    Decides beforehand whether int64 arithmetic can wrap. A float has no bound and counts as 0.
     """
     worst = 0
 
@@ -178,16 +178,33 @@ def magnitude(expr: Expr, args: Sequence[int], labels: Mapping[str, int]) -> int
     return worst
 
 
-def _magnitude(node: Expr, new: tuple[int | None, ...], args: Sequence[int], labels: Mapping[str, int]) -> int | None:
+def _most(dtype: DType) -> int:
+    """The largest |value| of an exact dtype."""
+    return max(map(abs, dtype.range)) if dtype.is_int else 1
+
+
+def reads_integers(expr: Expr) -> bool:
+    """Whether integers are computed with that no operand brings: label values, literals, casts."""
+    return any(
+        isinstance(e, LabelValue)
+        or (isinstance(e, Const) and type(e.value) is int)
+        or (isinstance(e, Cast) and e.dtype.is_int)
+        for e in walk(expr)
+    )
+
+
+def _magnitude(
+    node: Expr, new: tuple[int | None, ...], args: Sequence[int | None], labels: Mapping[str, int]
+) -> int | None:
     match node:
         case Arg(i):
             return args[i]
         case LabelValue(name):
             return labels[name]
         case Const(value):
-            return None if isinstance(value, complex) or not math.isfinite(value) else math.ceil(abs(value))
-        case Cast():
-            return new[0]
+            return abs(value) if isinstance(value, int) else None
+        case Cast(_, dtype):
+            return None if not dtype.is_exact else _most(dtype) if new[0] is None else new[0]
     assert isinstance(node, Call)
     known = [b for b in (new[1:] if node.op == "case" else new) if b is not None]
     if OPS[node.op].rule in ("compare", "equal", "logic"):

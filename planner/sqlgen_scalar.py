@@ -92,8 +92,8 @@ class ScalarWriter:
             case Cast(arg, dtype):
                 if isinstance(arg, Const) and not isinstance(arg.value, bool | complex) and dtype.is_float:
                     return literal(float(arg.value), dtype), dtype
-                value, old = new[0][0].copy(), new[0][1]
-                return (_rounded if old.is_float else _cast)(value, dtype), dtype
+                inner, old = new[0][0].copy(), new[0][1]
+                return (_rounded if old.is_float and dtype.is_float else _cast)(inner, dtype), dtype
             case Call(op, _):
                 return self._call(op, new)
 
@@ -108,6 +108,8 @@ class ScalarWriter:
             return exp.Not(this=_paren(parts[0])), BOOL
         name = OPS[op].sql
         if name in INFIX:
+            if dtype == INT64 and all(map(_is_literal, parts)):  # DuckDB would compute in INTEGER
+                parts[0] = _cast(parts[0], INT64)
             made: exp.Binary = INFIX[name](this=_paren(parts[0]), expression=_paren(parts[1]))
             if OPS[op].rule in ("compare", "equal"):
                 return (self._ieee(op, made, parts) if dtype.is_float else made), BOOL
@@ -125,7 +127,7 @@ class ScalarWriter:
 
     def _ieee(self, op: str, made: exp.Binary, parts: Sequence[exp.Expr]) -> exp.Expr:
         """Comparisons with NaN: DuckDB takes it for the largest number, equal to itself."""
-        if all(isinstance(p, (exp.Cast, exp.Literal)) for p in parts):
+        if all(map(_is_constant, parts)):
             return made
         doubtful = parts[1] if op in ("lt", "le") else parts[0]
         if op == "ne":
@@ -162,6 +164,13 @@ class ScalarWriter:
         if dtype.is_float:
             return _nan_if(exp.LogicalOr(this=_isnan(value)), least, dtype)
         return least
+
+
+def _is_constant(value: exp.Expr) -> bool:
+    """Whether a value is a literal, in whatever dtype: what is compared with NaN itself is left to DuckDB."""
+    while isinstance(value, exp.Cast | exp.Neg | exp.Paren):
+        value = value.this
+    return isinstance(value, exp.Literal)
 
 
 def _isnan(value: exp.Expr) -> exp.Expr:

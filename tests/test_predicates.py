@@ -130,3 +130,43 @@ def test_rows_that_an_equality_ties_meet_without_a_cross_product(engine: str) ->
         rows = db.sql("SELECT a.t, a.val + b.val AS val FROM G a JOIN G b ON b.t = a.t + 33000").arrow()
         assert rows.num_rows == 29_999
         assert rows["val"].to_numpy().sum() == sum(2 * i + 1 for i in range(29_999))
+
+
+@pytest.mark.parametrize("engine", ["reference", "duckdb", "host:1", "host:3"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT COUNT(*) AS val FROM s WHERE s.val >= 0", 2),
+        ("SELECT SUM(s.val) AS val FROM s WHERE s.val >= 0", 3),
+        ("SELECT SUM(CASE WHEN s.val >= 0 THEN s.val END) AS val FROM s", 3),
+        ("SELECT SUM(s.val * a.val) AS val FROM s JOIN A a ON s.t = a.t WHERE s.val >= 0", 9),
+        ("SELECT SUM(s.val * e.val) AS val FROM s JOIN E e ON s.val = e.v", 120),
+    ],
+)
+def test_a_predicate_on_the_value_of_a_join_that_becomes_part_of_its_reader(
+    db: es.Session, engine: str, text: str, expected: int
+) -> None:
+    """It reads what the inner join computes, not one of its operands."""
+    db.create("A", [0, 1, 2, 3], labels="t")
+    db.create("B", [3, 1, 5, 0], labels="t")
+    db.create("E", [10, 20, 30, 40], labels="v")
+    inner = "WITH s AS (SELECT a.t, a.val - b.val AS val FROM A a JOIN B b ON a.t = b.t)"
+    assert db.sql(f"{inner} {text}", engine=engine).numpy() == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("CAST(val AS DOUBLE) > 1.0", [0, 0, 1]),
+        ("CAST(val AS DOUBLE) <> CAST(val AS DOUBLE)", [1, 0, 0]),
+        ("EXP(val) = EXP(val)", [0, 1, 1]),
+        ("EXP(val) >= 2", [0, 1, 1]),
+        ("val <= 1e400", [0, 1, 1]),
+    ],
+)
+def test_a_comparison_with_nan_is_false_on_rows_too(db: es.Session, condition: str, expected: list[int]) -> None:
+    """In DuckDB NaN is the largest number, and equal to itself."""
+    db.create("N", {"t": [0, 1, 2], "val": np.array([np.nan, 1, np.inf], "f4")}, labels="t=4")
+    text = f"SELECT t, CASE WHEN {condition} THEN 1 ELSE 0 END AS val FROM N"
+    for engine in ("reference", "duckdb", "host:2"):
+        assert db.sql(text, engine=engine).arrow()["val"].to_pylist() == expected, engine

@@ -15,7 +15,7 @@ from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
 from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
 from planner.scalar_text import text
-from planner.scalar_types import guarded, magnitude
+from planner.scalar_types import guarded, magnitude, reads_integers
 
 Array = np.ndarray
 INTO = {"add": np.add, "sub": np.subtract, "mul": np.multiply}  # operators of the table that are one ufunc each
@@ -63,9 +63,21 @@ def _refuse_zero(b: Array) -> None:
         raise ExecutionError("integer division by zero; tensors have no NULL to hold its result")
 
 
+def to_exact(a: Array, dtype: DType) -> Array:
+    """The same, as Python integers; what is int64 may leave it on the way."""
+    a = np.asarray(a)
+    whole = a.astype(object) if a.dtype == bool else a
+    if dtype == INT64 and whole.dtype == object:
+        return np.asarray(whole + 0, object)
+    return to_int(whole, dtype).astype(object)
+
+
 @lru_cache(maxsize=1024)
-def compiled(expr: Expr) -> Callable[[Sequence[Array], Mapping[str, Array]], Array]:
-    """A function (operands, label values) -> value of a typed expression; arguments broadcast."""
+def compiled(expr: Expr, exact: bool = False) -> Callable[[Sequence[Array], Mapping[str, Array]], Array]:
+    """A function (operands, label values) -> value of a typed expression; arguments broadcast.
+
+    exact   integers are Python's: operands and label values come as objects
+    """
     constants: list[object] = []
 
     def rule(node: Expr, new: tuple[str, ...]) -> str:
@@ -75,22 +87,24 @@ def compiled(expr: Expr) -> Callable[[Sequence[Array], Mapping[str, Array]], Arr
             case LabelValue(name):
                 return f"labels[{name!r}]"
             case Const(value):
-                constants.append(value)
+                constants.append(np.asarray(value, object) if exact and type(value) is int else value)
                 return f"c[{len(constants) - 1}]"
             case Cast(arg, dtype):
-                return _cast_text(arg, new[0], dtype, constants)
+                return _cast_text(arg, new[0], dtype, constants, exact)
             case Call(op, _):
                 return OPS[op].numpy.format(*new)
 
     source = f"lambda x, labels: {fold(guarded(expr), rule)}"
-    scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "to_int": to_int, "erf": erf}
+    scope = {"np": np, "c": constants, "int_div": int_div, "int_mod": int_mod, "erf": erf}
+    scope |= {"to_int": to_exact if exact else to_int}
     function: Callable[[Sequence[Array], Mapping[str, Array]], Array] = eval(source, scope)
     return function
 
 
-def _cast_text(arg: Expr, inner: str, dtype: DType, constants: list[object]) -> str:
-    if isinstance(arg, Const):
-        constants.append(numpy_dtype(dtype).type(arg.value))
+def _cast_text(arg: Expr, inner: str, dtype: DType, constants: list[object], exact: bool) -> str:
+    if isinstance(arg, Const) and not (exact and dtype.is_int):
+        value = to_int(np.asarray(arg.value), dtype)[()] if dtype.is_int else numpy_dtype(dtype).type(arg.value)
+        constants.append(value)
         return f"c[{len(constants) - 1}]"
     if dtype == BOOL:
         return f"(np.asarray({inner}) != 0)"
@@ -193,11 +207,20 @@ def _compiled_into(expr: Expr) -> Callable[[Sequence[Array], Array], None]:
 
 def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
     """Whether summing `terms` values of an expression might leave int64 anywhere in it."""
-    if not labels_of(expr) and not any(operands[i].dtype.kind in "iu" for i in args_of(expr)):
+    used = args_of(expr)
+    if not _reads_integers(expr) and not any(operands[i].dtype.kind in "iu" for i in used):
         return False
-    bounds = [largest(o) if o.dtype.kind in "iub" else 0 for o in operands]
+    bounds = [_bound(o) if i in used else 0 for i, o in enumerate(operands)]
     bound = magnitude(expr, bounds, {name: largest(values) for name, values in labels.items()})
     return bound * max(terms, 1) >= 2**63
+
+
+_reads_integers = lru_cache(maxsize=1024)(reads_integers)
+
+
+def _bound(values: Array) -> int | None:
+    """A bound on |value|; None for floats."""
+    return largest(values) if values.dtype.kind in "iuO" else 1 if values.dtype.kind == "b" else None
 
 
 def largest(values: Array) -> int:
@@ -211,27 +234,11 @@ def exact_values(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Arr
     """The values of an integer expression as Python integers."""
     wide = [o.astype(object) if o.dtype.kind in "iu" else o for o in operands]
     try:
-        return np.asarray(
-            compiled(_without_int_casts(expr))(wide, {k: v.astype(object) for k, v in labels.items()}), object
-        )
+        return np.asarray(compiled(expr, exact=True)(wide, {k: v.astype(object) for k, v in labels.items()}), object)
     except (TypeError, AttributeError):  # a float function over integers that may leave int64
         raise IntegerOverflowError(
             f"an integer inside {text(expr)} may leave int64; cast its operands to DOUBLE"
         ) from None
-
-
-def _without_int_casts(expr: Expr) -> Expr:
-    """Casts to int64 would bring Python integers back into int64."""
-
-    def rule(node: Expr, new: tuple[Expr, ...]) -> Expr:
-        match node:
-            case Cast(_, dtype):
-                return new[0] if dtype == INT64 else Cast(new[0], dtype)
-            case Call(op, _):
-                return Call(op, new)
-        return node
-
-    return fold(expr, rule)
 
 
 def narrowed(wide: Array) -> Array:

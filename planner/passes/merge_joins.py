@@ -54,7 +54,8 @@ def _merged(node: Einsum, index: int) -> Einsum:
     moved = {k: Arg(k + more - 1) for k in range(index + 1, count)}
     shifted = {k: Arg(k + index) for k in range(more)}
     combine = substitute(node.combine, {**moved, index: substitute(taken, shifted, names)})
-    wheres = [substitute(part, moved) for part in conjuncts(node.where)]
+    read = {**moved, index: substitute(inner.combine, shifted, names)}
+    wheres = [substitute(part, read) for part in conjuncts(node.where)]
     wheres += [substitute(part, shifted, names) for part in conjuncts(inner.where)]
     sides = tuple(tuple(names[label] for label in side) for side in inner.subscripts.inputs)
     inputs = node.subscripts.inputs
