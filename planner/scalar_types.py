@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,27 +161,25 @@ def _may_refuse(expr: Expr) -> bool:
     return isinstance(expr, Call) and expr.op in ("intdiv", "mod")
 
 
-def magnitude(expr: Expr, args: Sequence[int | None], labels: Mapping[str, int]) -> int:
-    """The largest bound on |value| over all integer sub-expressions, from bounds on operands (None: they are floats)
-    and label values.
+Bound = int | float | None
 
-    Decides beforehand whether int64 arithmetic can wrap. A float has no bound and counts as 0.
+
+def magnitude(expr: Expr, args: Sequence[Bound], labels: Mapping[str, int]) -> int:
+    """The largest bound on |value| over all integer sub-expressions, from bounds on operands and label values.
+
+    Decides beforehand whether int64 arithmetic can wrap. Bounds on integers are ints, those on floats are floats, and
+    None is unknown, as of a float function.
     """
     worst = 0
 
-    def rule(node: Expr, new: tuple[int | None, ...]) -> int | None:
+    def rule(node: Expr, new: tuple[Bound, ...]) -> Bound:
         nonlocal worst
         bound = _magnitude(node, new, args, labels)
-        worst = max(worst, bound or 0)
+        worst = max(worst, bound) if isinstance(bound, int) else worst
         return bound
 
     fold(expr, rule)
     return worst
-
-
-def _most(dtype: DType) -> int:
-    """The largest |value| of an exact dtype."""
-    return max(map(abs, dtype.range)) if dtype.is_int else 1
 
 
 def reads_integers(expr: Expr) -> bool:
@@ -193,18 +192,16 @@ def reads_integers(expr: Expr) -> bool:
     )
 
 
-def _magnitude(
-    node: Expr, new: tuple[int | None, ...], args: Sequence[int | None], labels: Mapping[str, int]
-) -> int | None:
+def _magnitude(node: Expr, new: tuple[Bound, ...], args: Sequence[Bound], labels: Mapping[str, int]) -> Bound:
     match node:
         case Arg(i):
             return args[i]
         case LabelValue(name):
             return labels[name]
         case Const(value):
-            return abs(value) if isinstance(value, int) else None
+            return None if isinstance(value, complex) or not math.isfinite(value) else abs(value)
         case Cast(_, dtype):
-            return None if not dtype.is_exact else _most(dtype) if new[0] is None else new[0]
+            return _cast_bound(new[0], dtype)
     assert isinstance(node, Call)
     known = [b for b in (new[1:] if node.op == "case" else new) if b is not None]
     if OPS[node.op].rule in ("compare", "equal", "logic"):
@@ -221,3 +218,13 @@ def _magnitude(
         case "mod" | "min" | "max" | "case":
             return max(known)
     return None
+
+
+def _cast_bound(bound: Bound, dtype: DType) -> Bound:
+    """A cast checks that its value fits, so that only what is done with it afterwards may wrap."""
+    if dtype.is_complex:
+        return None
+    if not dtype.is_exact:
+        return None if bound is None or bound >= 2**1000 else float(bound)
+    most = dtype.range[1] if dtype.is_int else 1
+    return most if bound is None or bound >= most else math.ceil(bound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import scipy.special
@@ -13,7 +13,7 @@ from gpu_exec.kernels.dtype import numpy_dtype
 from gpu_exec.team import share
 from planner.dtypes import BOOL, INT64, DType, check_int64
 from planner.errors import ExecutionError, IntegerOverflowError
-from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of
+from planner.scalar import OPS, Arg, Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, walk
 from planner.scalar_text import text
 from planner.scalar_types import guarded, magnitude, reads_integers
 
@@ -66,10 +66,18 @@ def _refuse_zero(b: Array) -> None:
 def to_exact(a: Array, dtype: DType) -> Array:
     """The same, as Python integers; what is int64 may leave it on the way."""
     a = np.asarray(a)
-    whole = a.astype(object) if a.dtype == bool else a
-    if dtype == INT64 and whole.dtype == object:
-        return np.asarray(whole + 0, object)
-    return to_int(whole, dtype).astype(object)
+    if a.dtype != object and a.dtype != bool:
+        return to_int(a, dtype).astype(object)
+    whole = np.asarray(_whole(a), object)
+    return whole if dtype == INT64 else to_int(whole, dtype).astype(object)
+
+
+@partial(np.frompyfunc, nin=1, nout=1)
+def _whole(value: float | bool) -> int:
+    """A number as a Python integer, rounded half to even."""
+    if not math.isfinite(value):
+        raise IntegerOverflowError(f"a cast to an integer meets {value}")
+    return round(value)
 
 
 @lru_cache(maxsize=1024)
@@ -207,10 +215,10 @@ def _compiled_into(expr: Expr) -> Callable[[Sequence[Array], Array], None]:
 
 def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array], terms: int) -> bool:
     """Whether summing `terms` values of an expression might leave int64 anywhere in it."""
-    used = args_of(expr)
+    used, casts = args_of(expr), _casts_to_int(expr)
     if not _reads_integers(expr) and not any(operands[i].dtype.kind in "iu" for i in used):
         return False
-    bounds = [_bound(o) if i in used else 0 for i, o in enumerate(operands)]
+    bounds = [bound_of(o, casts) if i in used else 0 for i, o in enumerate(operands)]
     bound = magnitude(expr, bounds, {name: largest(values) for name, values in labels.items()})
     return bound * max(terms, 1) >= 2**63
 
@@ -218,9 +226,22 @@ def may_wrap(expr: Expr, operands: Sequence[Array], labels: Mapping[str, Array],
 _reads_integers = lru_cache(maxsize=1024)(reads_integers)
 
 
-def _bound(values: Array) -> int | None:
-    """A bound on |value|; None for floats."""
-    return largest(values) if values.dtype.kind in "iuO" else 1 if values.dtype.kind == "b" else None
+@lru_cache(maxsize=1024)
+def _casts_to_int(expr: Expr) -> bool:
+    return any(isinstance(part, Cast) and part.dtype.is_int for part in walk(expr))
+
+
+def bound_of(values: Array, casts: bool = True) -> int | float | None:
+    """A bound on |value|, a float for floats, which are looked at where the expression casts to integers."""
+    match values.dtype.kind:
+        case "i" | "u" | "O":
+            return largest(values)
+        case "b":
+            return 1
+    if not casts or values.dtype.kind == "c" or not values.size:
+        return None
+    most = float(max(abs(float(values.max())), abs(float(values.min()))))
+    return most if math.isfinite(most) else None
 
 
 def largest(values: Array) -> int:

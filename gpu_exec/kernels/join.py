@@ -13,6 +13,7 @@ from gpu_exec.kernels.contract import contract
 from gpu_exec.kernels.dtype import dtype_of, numpy_dtype
 from gpu_exec.kernels.exact_sum import ZERO, exact_terms
 from gpu_exec.kernels.expression import (
+    bound_of,
     evaluate,
     evaluate_condition,
     exact_values,
@@ -188,7 +189,7 @@ class JoinKernel:
     def _wide(self, operands: Sequence[Array], labels: Mapping[Label, Array], terms: int) -> bool:
         if self.reduce == "prod":
             bound = magnitude(
-                self.combine, [largest(o) for o in operands], {name: largest(v) for name, v in labels.items()}
+                self.combine, [bound_of(o) for o in operands], {name: largest(v) for name, v in labels.items()}
             )
             return bound > 1 and terms * math.log2(bound) >= 62
         return may_wrap(self.combine, operands, labels, terms if self.reduce == "sum" else 1)
