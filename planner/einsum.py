@@ -174,8 +174,8 @@ class Einsum(Tensor):
     @property
     def flops(self) -> int:
         """A multiply-add is 2 FLOP; any other combine and reduce count as one each."""
-        whole = [i for i, operand in enumerate(self.operands) if operand.type.dtype.is_int]
-        cells = math.prod(self.extents[label] for label in joined(self.subscripts, self.where, whole))
+        dtypes = [operand.type.dtype for operand in self.operands]
+        cells = math.prod(self.extents[label] for label in joined(self.subscripts, self.where, dtypes))
         return cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
 
     @property

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 from planner.cuts import Cut
+from planner.dtypes import DType
 from planner.relation_type import Label
 from planner.scalar import Call, Cast, Const, Expr, LabelValue, args_of, fold, labels_of, substitute
-from planner.subscripts import Subscripts
+from planner.subscripts import Labels, Subscripts
 
 Range = tuple[int, int]
 
@@ -109,19 +110,25 @@ def _taken_apart(part: Expr, extents: Mapping[Label, int]) -> list[Expr]:
 
 
 def determined(
-    where: Expr | None, contracted: Collection[Label], whole: Collection[int]
+    where: Expr | None, contracted: Collection[Label], whole: Mapping[int, Collection[Label]]
 ) -> tuple[dict[Label, Expr], list[Expr]]:
     """Contracted labels that equalities give in terms of labels that none gives, and the conjuncts that are left.
 
-    whole    operands that hold integers: only their values can be coordinates
+    whole    the labels of the operands that hold integers: only their values can be coordinates, of labels other than
+             those that say where the value is
     """
     found: dict[Label, Expr] = {}
     rest: list[Expr] = []
+    at = {i: set(labels) for i, labels in whole.items()}
     for part in conjuncts(where):
         part = substitute(part, labels=found)
         for label in sorted(labels_of(part) & set(contracted)):
             index = solved(part, label)
-            if index is not None and args_of(index) <= set(whole) and _is_whole(index):
+            if index is None or not args_of(index) <= at.keys() or not _is_whole(index):
+                continue
+            place = set(labels_of(index)).union(*(at[i] for i in args_of(index)))
+            if label not in place:
+                at = {i: labels - {label} | place if label in labels else labels for i, labels in at.items()}
                 found = {own: substitute(other, labels={label: index}) for own, other in found.items()}
                 found[label] = index
                 break
@@ -130,10 +137,15 @@ def determined(
     return found, rest
 
 
-def joined(subscripts: Subscripts, where: Expr | None, whole: Collection[int]) -> list[Label]:
-    """The labels that a join ranges over: those that no equality determines."""
-    given = determined(where, subscripts.contracted, whole)[0]
+def joined(subscripts: Subscripts, where: Expr | None, dtypes: Sequence[DType]) -> list[Label]:
+    """The labels that a join of operands of these dtypes ranges over: those that no equality determines."""
+    given = determined(where, subscripts.contracted, whole_numbers(subscripts, dtypes))[0]
     return [label for label in subscripts.labels if label not in given]
+
+
+def whole_numbers(subscripts: Subscripts, dtypes: Sequence[DType]) -> dict[int, Labels]:
+    """The operands that hold integers, and their labels."""
+    return {i: subscripts.inputs[i] for i, dtype in enumerate(dtypes) if dtype.is_int}
 
 
 def _is_whole(expr: Expr) -> bool:

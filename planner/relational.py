@@ -138,8 +138,8 @@ class Join(Rel):
     @property
     def flops(self) -> int:
         """For a complete join; a multiply-add is 2 FLOP."""
-        whole = [i for i, operand in enumerate(self.operands) if operand.type.dtype.is_int]
-        cells = math.prod(self.label_cuts[label].extent for label in joined(self.subscripts, self.where, whole))
+        dtypes = [operand.type.dtype for operand in self.operands]
+        cells = math.prod(self.label_cuts[label].extent for label in joined(self.subscripts, self.where, dtypes))
         return cells * (max(len(self.operands) - 1, 0) + (self.reduce is not None))
 
 

@@ -50,34 +50,35 @@ e2         := einsum [node y],[node y],[node]->[node y] (x0 + x1 / x2) n2, x2, d
 
 $1 = case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0))
 ---- relational
-EXPLAIN   2 devices   794 kernel calls   3 exchanges   moves 1.7 KiB   peak 2.5 KiB per device
+EXPLAIN   2 devices   762 kernel calls   4 exchanges   moves 1.7 KiB   peak 2.5 KiB per device
 
-operator                                                                                                   keys                 rows  block           placement      cost
-e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] (x0 + x1 / x2)                            NODE y                 34  f32[y=4] of 34  Sharded(node)  34 calls  272 FLOP
-├─ n2: Aggregate sum by (NODE y)                                                                           NODE y                 34  f32[y=4] of 34  Sharded(node)
-│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                 NODE y DST            156                  Sharded(node)  156 calls  9.2 KFLOP
-│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] (f32(x0) / sqrt(x1 * x2))  SRC DST               156  f32 of 1156     Sharded(src)   156 calls  2.3 KFLOP
-│     │  ├─ Scan edges                                                                                     SRC DST               156  i64 of 1156     Sharded(src)
-│     │  ├─ degree: Map f32(x0 + 1)                                                                        NODE                   34  f32 of 34       Sharded(node)  34 calls
-│     │  │  └─ e1: Aggregate sum by (NODE) of [node dst]->[node]                                           NODE                   34  i64 of 34       Sharded(node)  156 calls  1.2 KFLOP
-│     │  │     └─ Scan edges                                                                               SRC DST               156  i64 of 1156     Sharded(src)
-│     │  └─ Exchange degree                                                                                NODE                   34  f32 of 34       Replicated     moves 136 B
+operator                                                                                                   keys                 rows  block              placement      cost
+e2: Join on (NODE y)  combine [node y],[node y],[node]->[node y] (x0 + x1 / x2)                            NODE y                 34  f32[y=4] of 34     Sharded(node)  34 calls  272 FLOP
+├─ n2: Aggregate sum by (NODE y)                                                                           NODE y                 34  f32[y=4] of 34     Sharded(node)
+│  └─ Join on (DST)  contract [node dst],[dst y]->[node y]                                                 NODE y DST            156                     Sharded(node)  156 calls  9.2 KFLOP
+│     ├─ adjacency: Join on (SRC DST)  combine [src dst],[src],[dst]->[src dst] (f32(x0) / sqrt(x1 * x2))  SRC DST               156  f32 of 1156        Sharded(src)   156 calls  2.3 KFLOP
+│     │  ├─ Scan edges                                                                                     SRC DST               156  i64 of 1156        Sharded(src)
+│     │  ├─ degree: Map f32(x0 + 1)                                                                        NODE                   34  f32 of 34          Sharded(node)  34 calls
+│     │  │  └─ e1: Aggregate sum by (NODE) of [node dst]->[node]                                           NODE                   34  i64 of 34          Sharded(node)  156 calls  1.2 KFLOP
+│     │  │     └─ Scan edges                                                                               SRC DST               156  i64 of 1156        Sharded(src)
+│     │  └─ Exchange degree                                                                                NODE                   34  f32 of 34          Replicated     moves 136 B
 │     │     └─ Map degree                                                                                  (shared, see above)
-│     └─ Exchange x2                                                                                       NODE y                 34  f32[y=4] of 34  Replicated     moves 544 B
-│        └─ x2: Aggregate sum by (NODE y)                                                                  NODE y                 34  f32[y=4] of 34  Sharded(node)
-│           └─ Join on (h)  contract [node h],[h y]->[node y]                                              NODE y h               34                  Sharded(node)  34 calls  2.2 KFLOP
-│              ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] ($1)                NODE h                 34  f32[h=8] of 34  Sharded(node)  34 calls  544 FLOP
-│              │  ├─ n1: Aggregate sum by (NODE h)                                                         NODE h                 34  f32[h=8] of 34  Sharded(node)
-│              │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                               NODE h DST            156                  Sharded(node)  156 calls  18.5 KFLOP
+│     └─ Exchange x2                                                                                       NODE y                 34  f32[y=4] of 34     Replicated     moves 544 B
+│        └─ x2: Aggregate sum by (NODE y)                                                                  NODE y                 34  f32[y=4] of 34     Sharded(node)
+│           └─ Join on (h)  contract [node h],[h y]->[node y]                                              NODE y h               34                     Sharded(node)  34 calls  2.2 KFLOP
+│              ├─ hidden: Join on (NODE h)  combine [node h],[node h],[node]->[node h] ($1)                NODE h                 34  f32[h=8] of 34     Sharded(node)  34 calls  544 FLOP
+│              │  ├─ n1: Aggregate sum by (NODE h)                                                         NODE h                 34  f32[h=8] of 34     Sharded(node)
+│              │  │  └─ Join on (DST)  contract [node dst],[dst h]->[node h]                               NODE h DST            156                     Sharded(node)  156 calls  18.5 KFLOP
 │              │  │     ├─ Join adjacency                                                                  (shared, see above)
-│              │  │     └─ Exchange x1                                                                     NODE h                 34  f32[h=8]        Replicated     moves 1.1 KiB
-│              │  │        └─ x1: Aggregate sum by (NODE h)                                                NODE h                 34  f32[h=8]        Sharded(node)
-│              │  │           └─ Join on (d)  contract [node d],[d h]->[node h]                            NODE h d               34                  Sharded(node)  34 calls  8.7 KFLOP
-│              │  │              ├─ Scan X                                                                 NODE d                 34  f32[d=16]       Sharded(node)
-│              │  │              └─ Scan W1                                                                d h                     1  f32[d=16 h=8]   Replicated
-│              │  ├─ Join x1                                                                               (shared, see above)
+│              │  │     └─ Exchange x1 re-tile                                                             NODE h                 34  f32[h=8]           Replicated     moves 1.1 KiB
+│              │  │        └─ x1: Aggregate sum by (NODE h)                                                NODE h                  2  f32[node=17 h=8]   Sharded(node)
+│              │  │           └─ Join on (d)  contract [node d],[d h]->[node h]                            NODE h d                2                     Sharded(node)  2 calls  8.7 KFLOP
+│              │  │              ├─ Scan X                                                                 NODE d                  2  f32[node=17 d=16]  Sharded(node)
+│              │  │              └─ Scan W1                                                                d h                     1  f32[d=16 h=8]      Replicated
+│              │  ├─ Exchange x1 re-tile                                                                   NODE h                 34  f32[h=8]           Sharded(node)  moves 0 B
+│              │  │  └─ Join x1                                                                            (shared, see above)
 │              │  └─ Map degree                                                                            (shared, see above)
-│              └─ Scan W2                                                                                  h y                     1  f32[h=8 y=4]    Replicated
+│              └─ Scan W2                                                                                  h y                     1  f32[h=8 y=4]       Replicated
 ├─ Join x2                                                                                                 (shared, see above)
 └─ Map degree                                                                                              (shared, see above)
 
@@ -126,6 +127,25 @@ GROUP BY
   x0.k0,
   x1.k1;
 
+CREATE TEMPORARY TABLE x1_2 AS
+SELECT
+  g.k0,
+  g.k1,
+  BLOCK_RETILE(g.block, LIST(x0.block ORDER BY x0.k0, x0.k1)) AS block
+FROM x1 AS x0
+JOIN overlap_1 AS o0
+  ON o0.s = x0.k0
+JOIN overlap_2 AS o1
+  ON o1.s = x0.k1
+JOIN grid_1 AS g
+  ON g.k0 = o0.k AND g.k1 = o1.k
+GROUP BY
+  g.k0,
+  g.k1,
+  g.block;
+
+DROP TABLE x1;
+
 CREATE TEMPORARY TABLE n1 AS
 SELECT
   x0.k0 AS k0,
@@ -141,7 +161,7 @@ SELECT
     LIST(x1.block ORDER BY x0.k1)
   ) AS block
 FROM adjacency AS x0
-JOIN x1 AS x1
+JOIN x1_2 AS x1
   ON x0.k1 = x1.k0
 GROUP BY
   x0.k0,
@@ -162,14 +182,14 @@ SELECT
     x2.k0
   ) AS block
 FROM n1 AS x0
-JOIN x1 AS x1
+JOIN x1_2 AS x1
   ON x0.k0 = x1.k0 AND x0.k1 = x1.k1
 JOIN degree AS x2
   ON x0.k0 = x2.k0;
 
 DROP TABLE n1;
 
-DROP TABLE x1;
+DROP TABLE x1_2;
 
 CREATE TEMPORARY TABLE x2 AS
 SELECT
@@ -240,7 +260,7 @@ DROP TABLE degree;
 
 SELECT * FROM e2;
 ---- program
-program on host:0 host:1   794 kernel calls   3 exchanges   moves 1768 bytes   peak 2564 bytes per device
+program on host:0 host:1   762 kernel calls   4 exchanges   moves 1768 bytes   peak 2564 bytes per device
 
 pipeline 0
   %0  = scan "edges"  ->  i64[src=34/34 dst=34/34] scalar blocks Sharded(src)  "edges"
@@ -257,12 +277,12 @@ pipeline 1
   %4  = join %0, %2, %3 keep [src dst],[src],[dst]->[src dst] f32(x0) / sqrt(x1 * x2) over (src=34/34 dst=34/34) work Sharded(src)  ->  f32[src=34/34 dst=34/34] scalar blocks Sharded(src)  "adjacency"
         rows 156   calls 156   moved 0   held 320 304
         free %0 %3
-  %5  = scan "X"  ->  f32[node=34/34 d=16] Sharded(node)  "X"
-        rows 34   calls 0   moved 0   held 1088 1088
+  %5  = scan "X"  ->  f32[node=34/2 d=16] Sharded(node)  "X"
+        rows 2   calls 0   moved 0   held 1088 1088
   %6  = scan "W1"  ->  f32[d=16 h=8] Replicated  "W1"
         rows 1   calls 0   moved 0   held 512 512
-  %7  = join %5, %6 sum [node d],[d h]->[node h] x0 * x1 over (node=34/34 h=8 d=16) work Sharded(node)  ->  f32[node=34/34 h=8] Sharded(node)  "x1"
-        rows 34   calls 34   moved 0   held 544 544
+  %7  = join %5, %6 sum [node d],[d h]->[node h] x0 * x1 over (node=34/2 h=8 d=16) work Sharded(node)  ->  f32[node=34/2 h=8] Sharded(node)  "x1"
+        rows 2   calls 2   moved 0   held 544 544
         free %5 %6
   %8  = exchange %7  ->  f32[node=34/34 h=8] Replicated  "x1"
         rows 34   calls 0   moved 1088   held 1088 1088
@@ -271,23 +291,28 @@ pipeline 2
   %9  = join %4, %8 sum [node dst],[dst h]->[node h] x0 * x1 over (node=34/34 h=8 dst=34/34) work Sharded(node)  ->  f32[node=34/34 h=8] blocks Sharded(node)  "n1"
         rows 34   calls 156   moved 0   held 544 544
         free %8
-  %10 = join %9, %7, %2 keep [node h],[node h],[node]->[node h] case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)) over (node=34/34 h=8) work Sharded(node)  ->  f32[node=34/34 h=8] blocks Sharded(node)  "hidden"
-        rows 34   calls 34   moved 0   held 544 544
-        free %7 %9
-  %11 = scan "W2"  ->  f32[h=8 y=4] Replicated  "W2"
-        rows 1   calls 0   moved 0   held 128 128
-  %12 = join %10, %11 sum [node h],[h y]->[node y] x0 * x1 over (node=34/34 y=4 h=8) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "x2"
-        rows 34   calls 34   moved 0   held 272 272
-        free %10 %11
-  %13 = exchange %12  ->  f32[node=34/34 y=4] blocks Replicated  "x2"
-        rows 34   calls 0   moved 544   held 544 544
+  %10 = exchange %7  ->  f32[node=34/34 h=8] Sharded(node)  "x1"
+        rows 34   calls 0   moved 0   held 544 544
+        free %7
 
 pipeline 3
-  %14 = join %4, %13 sum [node dst],[dst y]->[node y] x0 * x1 over (node=34/34 y=4 dst=34/34) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "n2"
-        rows 34   calls 156   moved 0   held 272 272
-        free %4 %13
-  %15 = join %14, %12, %2 keep [node y],[node y],[node]->[node y] x0 + x1 / x2 over (node=34/34 y=4) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "e2"
+  %11 = join %9, %10, %2 keep [node h],[node h],[node]->[node h] case(x0 + x1 / x2 > f32(0), x0 + x1 / x2, f32(0)) over (node=34/34 h=8) work Sharded(node)  ->  f32[node=34/34 h=8] blocks Sharded(node)  "hidden"
+        rows 34   calls 34   moved 0   held 544 544
+        free %9 %10
+  %12 = scan "W2"  ->  f32[h=8 y=4] Replicated  "W2"
+        rows 1   calls 0   moved 0   held 128 128
+  %13 = join %11, %12 sum [node h],[h y]->[node y] x0 * x1 over (node=34/34 y=4 h=8) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "x2"
         rows 34   calls 34   moved 0   held 272 272
-        free %2 %12 %14
+        free %11 %12
+  %14 = exchange %13  ->  f32[node=34/34 y=4] blocks Replicated  "x2"
+        rows 34   calls 0   moved 544   held 544 544
 
-emit %15
+pipeline 4
+  %15 = join %4, %14 sum [node dst],[dst y]->[node y] x0 * x1 over (node=34/34 y=4 dst=34/34) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "n2"
+        rows 34   calls 156   moved 0   held 272 272
+        free %4 %14
+  %16 = join %15, %13, %2 keep [node y],[node y],[node]->[node y] x0 + x1 / x2 over (node=34/34 y=4) work Sharded(node)  ->  f32[node=34/34 y=4] blocks Sharded(node)  "e2"
+        rows 34   calls 34   moved 0   held 272 272
+        free %2 %13 %15
+
+emit %16

@@ -58,7 +58,7 @@ def test_determined_labels_and_what_is_left_say_the_same(first: list[str], secon
     """Every assignment that fulfils the conjunction is one that the solutions give, and the other way round."""
     pairs = zip(first, second, strict=False)
     where = parse(" and ".join(f"({x} == {y} - s)" for x, y in pairs))
-    found, rest = determined(where, ["s", "a"], ())
+    found, rest = determined(where, ["s", "a"], {})
     assert not any(labels_of(index) & set(found) for index in found.values())
     for at in cells(sorted(EXTENTS)):
         free = {label: n for label, n in at.items() if label not in found}
@@ -170,3 +170,17 @@ def test_a_comparison_with_nan_is_false_on_rows_too(db: es.Session, condition: s
     text = f"SELECT t, CASE WHEN {condition} THEN 1 ELSE 0 END AS val FROM N"
     for engine in ("reference", "duckdb", "host:2"):
         assert db.sql(text, engine=engine).arrow()["val"].to_pylist() == expected, engine
+
+
+def test_a_value_does_not_say_where_it_is_itself(db: es.Session) -> None:
+    """`val = i` of one relation keeps cells; it looks nothing up. Nor do two that would say where the other one is."""
+    db.create("A", [[0, 1], [5, 1]], labels="i j")
+    db.create("B", [1, 0, 2], labels="k")
+    db.create("C", [1, 2, 0], labels="l")
+    for engine in ("reference", "duckdb", "host:1", "host:3"):
+        diagonal = "SELECT a.i + 1 AS o, a.val FROM A a WHERE a.i = a.j AND a.val = a.i"
+        assert db.sql(diagonal, engine=engine).arrow().to_pydict() == {"o": [1, 2], "val": [0, 1]}
+        both = "SELECT b.k, c.l, b.val + c.val AS val FROM B b JOIN C c ON b.val = c.l AND c.val = b.k"
+        assert db.sql(both, engine=engine).arrow().to_pydict() == {"k": [1], "l": [0], "val": [1]}
+        total = "SELECT SUM(10 * b.val + c.val) AS val FROM B b JOIN C c ON b.val = c.l AND c.val = b.k"
+        assert db.sql(total, engine=engine).numpy() == 1

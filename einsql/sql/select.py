@@ -13,7 +13,7 @@ from einsql.sql.aggregate import AggregateReader, find_aggregates
 from einsql.sql.dictionary import Dictionaries
 from einsql.sql.elementwise import elementwise_or_einsum
 from einsql.sql.errors import located, position, refuse
-from einsql.sql.names import VALUE, LabelColumn, Scope, Table, ValueColumn, check_label, same_name
+from einsql.sql.names import VALUE, LabelColumn, Scope, Source, Table, ValueColumn, check_label, same_name
 from einsql.sql.scalars import ScalarReader
 from planner.einsum import Tensor
 from planner.errors import ShapeError, SqlUnsupportedError
@@ -261,7 +261,7 @@ class SelectReader:
     def _project(self, value: Output, kept: tuple[str, ...]) -> Tensor:
         """No aggregate: every label must come out or follow from those that do, or rows would repeat."""
         dropped = sorted(set(self.names.values()) - set(kept))
-        whole = [s.number for s in self.scope.sources if s.table.node.type.dtype.is_int]
+        whole = {s.number: self._side(s) for s in self.scope.sources if s.table.node.type.dtype.is_int}
         given = determined(self._where(self.where), dropped, whole)[0]
         free = [label for label in dropped if label not in given]
         if free:
@@ -271,6 +271,10 @@ class SelectReader:
         expr = ScalarReader(self.text, self.column).read(value.node)
         return self.einsum(expr, "max" if given else None, kept, self.where)  # the only row there is
 
+    def _side(self, source: Source) -> tuple[str, ...]:
+        """The labels of a source in the graph."""
+        return tuple(self.names[self._find((source.number, axis))] for axis in range(len(source.table.labels)))
+
     def _where(self, where: Expr | None) -> Expr | None:
         """The predicate with what the computed labels say."""
         equal = [Call("eq", (LabelValue(name), expr)) for name, (expr, _) in self.computed.items()]
@@ -279,10 +283,7 @@ class SelectReader:
 
     def einsum(self, combine: Expr, reduce: str | None, kept: tuple[str, ...], where: Expr | None) -> Tensor:
         """The einsum over all sources, whether or not `combine` reads them: each multiplies the rows."""
-        sides = [
-            tuple(self.names[self._find((source.number, axis))] for axis in range(len(source.table.labels)))
-            for source in self.scope.sources
-        ]
+        sides = [self._side(source) for source in self.scope.sources]
         operands = [source.table.node for source in self.scope.sources]
         for name, (_, extent) in self.computed.items():
             sides.append((name,))

@@ -24,7 +24,7 @@ from gpu_exec.kernels.expression import (
 )
 from gpu_exec.kernels.rows import Masks, Rows
 from planner.dtypes import BOOL, INT64, DType, identity, reduce_dtype
-from planner.predicates import conjunction, determined
+from planner.predicates import conjunction, determined, whole_numbers
 from planner.relation_type import Label
 from planner.scalar import Expr, is_plain_product, labels_of, substitute
 from planner.scalar_types import magnitude, typed
@@ -85,7 +85,7 @@ class JoinKernel:
     @cached_property
     def _looked_up(self) -> tuple[dict[Label, Expr], JoinKernel]:
         """Labels that the predicate gives as expressions of others, and the kernel that is left without them."""
-        whole = [i for i, d in enumerate(self.dtypes) if d.is_int]
+        whole = whole_numbers(self.subscripts, self.dtypes)
         found, rest = determined(self.where, self.subscripts.contracted, whole)
         combine, where = substitute(self.combine, labels=found), conjunction(rest)
         if where is not None:

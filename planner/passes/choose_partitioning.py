@@ -10,12 +10,13 @@ from planner import relational as rel
 from planner.cuts import Cut
 from planner.errors import PlanError
 from planner.node import postorder
-from planner.predicates import conjuncts, determined, reads_values, solved
+from planner.predicates import conjuncts, determined, reads_values, solved, whole_numbers
 from planner.relation_type import Label
 from planner.request import Request
 from planner.scalar import args_of, labels_of
 
 Axis = tuple[rel.Rel, Label]
+Retiled = dict[tuple[object, tuple[Cut, ...]], rel.Rel]  # by the name of a stored relation, or the node, and the cuts
 
 
 def choose_partitioning(plan: rel.Rel, request: Request) -> rel.Rel:
@@ -26,47 +27,55 @@ def choose_partitioning(plan: rel.Rel, request: Request) -> rel.Rel:
         └─ Scan W            └─ Scan W
 
     Axes that meet anywhere in the plan form a class and are cut alike, so that nothing is re-tiled, unless a request
-    names two labels of a class differently. A class is cut by, in this order: the request; one part where values choose
-    a coordinate; single cells where a stored relation is rows of single cells, or an equality ties the label to one
-    that is; the cut of a stored relation; as many parts as devices where a join is best spread along it; one part.
+    names two labels of a class differently. Stored relations are read in any cut, so that two uses of one need not be
+    cut alike; and what is computed from complete relations only is not cut to the single cells of a sparse one that it
+    meets, but re-tiled: one matrix product instead of one per cell. A class is cut by, in this order: the request; one
+    part where values choose a coordinate; single cells where a stored relation is rows of single cells, or an equality
+    ties the label to one that is; the cut of a stored relation; as many parts as devices where a join is best spread
+    along it; one part.
     """
     _check_labels(plan, request)
     classes = _classes(plan)
     cuts = _class_cuts(plan, classes, request)
     new: dict[rel.Rel, rel.Rel] = {}
+    made: Retiled = {}
     for node in postorder(plan):
 
         def cut(label: Label, extent: int, node: rel.Rel = node) -> Cut:
             return _requested(label, extent, request) or cuts[classes[node, label]]
 
-        new[node] = _recut(node, tuple(new[arg] for arg in node.args), cut)
+        new[node] = _recut(node, tuple(new[arg] for arg in node.args), cut, made)
     return new[plan]
 
 
-def _recut(node: rel.Rel, args: tuple[rel.Rel, ...], cut: Callable[[Label, int], Cut]) -> rel.Rel:
+def _recut(node: rel.Rel, args: tuple[rel.Rel, ...], cut: Callable[[Label, int], Cut], made: Retiled) -> rel.Rel:
     match node:
         case rel.Scan():
-            t = node.stored
-            return replace(node, cuts=tuple(map(cut, t.labels, t.extents)))
+            return _retile(node, tuple(map(cut, node.stored.labels, node.stored.extents)), made)
         case rel.Join():
             by_label = {label: cut(label, c.extent) for label, c in node.label_cuts.items()}
             operands = tuple(
-                _retile(arg, tuple(by_label[label] for label in labels))
+                _retile(arg, tuple(by_label[label] for label in labels), made)
                 for arg, labels in zip(args, node.subscripts.inputs, strict=True)
             )
             return replace(node, operands=operands, cuts=tuple(by_label.values()))
         case rel.RowWise():
-            return replace(node, arg=args[0])
+            cuts = tuple(cut(label, c.extent) for label, c in node.type.label_cuts.items())
+            return replace(node, arg=_retile(args[0], cuts, made))
     raise AssertionError(node)
 
 
-def _retile(node: rel.Rel, cuts: tuple[Cut, ...]) -> rel.Rel:
-    """`node` under other cuts: a stored relation is read so, anything else is re-tiled."""
-    if node.type.cuts == cuts:
-        return node
-    if isinstance(node, rel.Scan):
-        return replace(node, cuts=cuts)
-    return rel.Exchange(node, cuts, name=node.name)
+def _retile(node: rel.Rel, cuts: tuple[Cut, ...], made: Retiled) -> rel.Rel:
+    """`node` under other cuts: a stored relation is read so, anything else is re-tiled, once for all readers."""
+    of = (node.name if isinstance(node, rel.Scan) else node, cuts)
+    if of not in made:
+        if node.type.cuts == cuts:
+            made[of] = node
+        elif isinstance(node, rel.Scan):
+            made[of] = replace(node, cuts=cuts)
+        else:
+            made[of] = rel.Exchange(node, cuts, name=node.name)
+    return made[of]
 
 
 def _check_labels(plan: rel.Rel, request: Request) -> None:
@@ -91,6 +100,7 @@ def _requested(label: Label, extent: int, request: Request) -> Cut | None:
 def _classes(plan: rel.Rel) -> dict[Axis, Axis]:
     """Axis -> representative of the axes it meets."""
     parent: dict[Axis, Axis] = {}
+    sparse = _sparse(plan)
 
     def find(axis: Axis) -> Axis:
         while parent.setdefault(axis, axis) != axis:
@@ -100,11 +110,26 @@ def _classes(plan: rel.Rel) -> dict[Axis, Axis]:
     for node in postorder(plan):
         for label in _labels(node):
             find((node, label))
-        sides = node.subscripts.inputs if isinstance(node, rel.Join) else tuple(node.type.labels for _ in node.args)
-        for arg, labels in zip(node.args, sides, strict=True):
+        for arg, labels in zip(node.args, _sides(node), strict=True):
+            if isinstance(arg, rel.Scan) or (sparse[node] and not sparse[arg] and isinstance(node, rel.Join)):
+                continue
             for own, label in zip(arg.type.labels, labels, strict=True):
                 parent[find((arg, own))] = find((node, label))
     return {axis: find(axis) for axis in parent}
+
+
+def _sides(node: rel.Rel) -> tuple[tuple[Label, ...], ...]:
+    """What a node calls the axes of each of its arguments."""
+    return node.subscripts.inputs if isinstance(node, rel.Join) else tuple(node.type.labels for _ in node.args)
+
+
+def _sparse(plan: rel.Rel) -> dict[rel.Rel, bool]:
+    """Whether a node is computed from rows of single cells."""
+    found: dict[rel.Rel, bool] = {}
+    for node in postorder(plan):
+        stored = isinstance(node, rel.Scan) and node.stored.storage == "scalar"
+        found[node] = stored or any(found[arg] for arg in node.args)
+    return found
 
 
 def _class_cuts(plan: rel.Rel, classes: dict[Axis, Axis], request: Request) -> dict[Axis, Cut]:
@@ -120,13 +145,15 @@ def _class_cuts(plan: rel.Rel, classes: dict[Axis, Axis], request: Request) -> d
             wanted = _requested(label, extent, request)
             if wanted is not None:
                 asked.setdefault(axis, wanted)
-        if isinstance(node, rel.Scan):
-            for label, cut in zip(node.stored.labels, node.stored.cuts, strict=True):
-                axis = classes[node, label]
-                if node.stored.storage == "scalar":
-                    stored[axis] = cut
-                elif cut.count > 1:
-                    stored.setdefault(axis, cut)
+        for arg, labels in zip(node.args, _sides(node), strict=True):
+            if isinstance(arg, rel.Scan):
+                for label, cut in zip(labels, arg.stored.cuts, strict=True):
+                    if arg.stored.storage == "scalar":
+                        stored[classes[node, label]] = cut
+                    elif cut.count > 1:
+                        stored.setdefault(classes[node, label], cut)
+        if isinstance(node, rel.Scan) and node is plan:
+            stored |= {classes[node, label]: cut for label, cut in node.stored.label_cuts.items()}
         if isinstance(node, rel.Join) and request.devices > 1:
             if any(classes[node, label] in spread for label in node.subscripts.output):
                 continue  # one more cut would only make more kernel calls
@@ -161,7 +188,7 @@ def _looked_up(plan: rel.Rel, classes: dict[Axis, Axis]) -> dict[Axis, Cut]:
     found: dict[Axis, Cut] = {}
     for node in postorder(plan):
         if isinstance(node, rel.Join) and reads_values(node.where):
-            whole = [i for i, operand in enumerate(node.operands) if operand.type.dtype.is_int]
+            whole = whole_numbers(node.subscripts, [operand.type.dtype for operand in node.operands])
             for label, index in determined(node.where, node.subscripts.contracted, whole)[0].items():
                 if args_of(index):
                     found[classes[node, label]] = Cut(node.label_cuts[label].extent, parts=1)
