@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+import ml_dtypes
 import numpy as np
 
 from gpu_exec.kernels.dtype import numpy_dtype
@@ -200,6 +201,8 @@ def _reduce(node: Einsum, values: Array, bound: Array, present: Array) -> Total:
         elif not dtype.is_exact:
             relative = np.where(filled != 0, errors / np.abs(np.where(filled != 0, filled, 1)), 0)
             error = np.abs(out) * (relative.sum(axis=axes) + math.prod(values.shape) * dtype.eps)
+            least = float(ml_dtypes.finfo(numpy_dtype(dtype)).smallest_normal)
+            error = error + np.where(np.abs(out) < least, least, 0)  # below it, digits are lost
         else:
             error = np.zeros(out.shape)
     return Total(out, np.asarray(present.any(axis=axes)), np.nan_to_num(np.asarray(error, float)))
