@@ -1,6 +1,6 @@
 """Options and profiles of the test suite.
 
-EINSQL_HYPOTHESIS   dev (25 examples), ci (100) or debug (10, verbose); CI=true means ci
+EINSQL_HYPOTHESIS   dev (25 examples), ci (100, the same in every run) or debug (10, verbose); CI=true means ci
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import Verbosity, settings
 import einsql as es
 
 settings.register_profile("dev", max_examples=25, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None)
+settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
 settings.register_profile("debug", max_examples=10, deadline=None, verbosity=Verbosity.verbose)
 settings.load_profile(os.environ.get("EINSQL_HYPOTHESIS") or ("ci" if os.environ.get("CI") == "true" else "dev"))
 

@@ -95,11 +95,12 @@ class Call:
             at = tuple(grid[a] * (n != 1) for a, n in zip(o.labels, o.values.shape, strict=True))
             full.append(np.broadcast_to(wide[at], [extent[a] for a in labels]))
         boolean = all(f.dtype == bool for f in full)
-        if self.combine == "add":  # booleans are counted
+        counts = self.combine == "add" and len(full) > 1  # booleans that are added are counted
+        if counts:
             full = [f.astype(int) if f.dtype == bool else f for f in full]
         combined = reduce({None: operator.mul, "add": operator.add, "min": np.minimum}[self.combine], full)
         axes = tuple(range(len(self.means), len(labels)))
-        if self.reduce in ("any", "all") or (boolean and self.combine != "add" and self.reduce in ("sum", "prod")):
+        if self.reduce in ("any", "all") or (boolean and not counts and self.reduce in ("sum", "prod")):
             how = np.logical_or if self.reduce in ("any", "sum") else np.logical_and
             return np.asarray(how.reduce(combined != 0, axis=axes))
         return np.asarray(UFUNCS["sum" if self.reduce == "fsum" else self.reduce].reduce(combined, axis=axes))
