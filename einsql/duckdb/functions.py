@@ -61,6 +61,7 @@ class Kernels:
             "BLOCK_FILL": self._fill,
         }
         functions |= {"BLOCK_RETILE": self._retile, "BLOCK_ASSEMBLE": self._assemble}
+        plain: dict[str, tuple[Callable[..., pa.Array], str]]
         plain = {"INTEGER_PRODUCT": (_integer_product, "BIGINT"), "EXACT_SUM": (_exact_sum, "DOUBLE")}
         plain |= {"ERF": (_erf, "DOUBLE"), "ROUND_FLOAT32": (_round_float32, "FLOAT")}
         for name, (function, result) in {**{n: (f, "BIGINT") for n, f in functions.items()}, **plain}.items():

@@ -42,6 +42,10 @@ CANNOT: dict[type, str] = {
 }
 
 
+def _is_ours(name: str, arguments: int) -> bool:
+    return name in BY_NAME and OPS[name].arity == arguments
+
+
 class ScalarReader:
     """Reads expressions of one query block. `leaf` gives columns and aggregates their meaning, or None to go on."""
 
@@ -101,8 +105,8 @@ class ScalarReader:
                 return reduce(
                     lambda a, b: Call("or", (a, b)), [Call("eq", (value, self.read(e))) for e in node.expressions]
                 )
-            case exp.Anonymous() if node.name.lower() in BY_NAME and len(node.expressions) == 1:
-                return Call(node.name.lower(), (self.read(node.expressions[0]),))
+            case exp.Anonymous(name=name, expressions=args) if _is_ours(name.lower(), len(args)):
+                return Call(name.lower(), tuple(map(self.read, args)))
         raise refuse(self.text, node, self._reason(node), SqlUnsupportedError)
 
     def _reason(self, node: exp.Expr) -> str:
